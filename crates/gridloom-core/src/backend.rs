@@ -530,6 +530,14 @@ pub trait Executable: Send + Debug {
     fn follow_launches(&mut self, _stream: &Arc<dyn Stream>) -> Result<()> {
         Ok(())
     }
+    /// Returns whether the core calls [`adapt`](Executable::adapt) before each launch. The core asks
+    /// once, after instantiation.
+    fn adapts(&self) -> bool {
+        false
+    }
+    /// Takes another form before a launch on this stream, if there is a better one by now. `current`
+    /// returns the definition with all changes so far. Whatever fails leaves the form as it was.
+    fn adapt(&mut self, _stream: &Arc<dyn Stream>, _current: &mut dyn FnMut() -> Arc<Definition>) {}
     /// Prepares the first launch ahead of time.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Returns the memory that the latest launch allocated for an alloc node that nothing in the
@@ -548,8 +556,9 @@ pub trait Executable: Send + Debug {
     /// Returns what can be asked at any time. The core calls this once, after instantiation, so the
     /// answers follow later changes.
     fn status(&self) -> Arc<dyn ExecutableStatus>;
-    /// Returns the graph that runs, if an optimiser gave the graph another form.
-    fn optimized_graph(&self) -> Option<Graph> {
+    /// Returns the graph that runs, if an optimiser gave the graph another form. `definition` is the
+    /// graph as it was written, with all changes so far.
+    fn optimized_graph(&self, _definition: &Definition) -> Option<Graph> {
         None
     }
     /// Takes over the operations of these nodes from the definition, all or none. `replaced` holds

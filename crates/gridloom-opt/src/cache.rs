@@ -69,6 +69,8 @@ pub(crate) type Refusal = String;
 #[derive(Debug)]
 pub(crate) struct Cache {
     kernels: Mutex<Bounded<Key, Result<Arc<Made>, Refusal>>>,
+    /// The recipes that the device rejected when they were last tried.
+    rejected: Mutex<Bounded<Key, Refusal>>,
     modules: Mutex<Bounded<Arc<str>, Arc<ParsedModule>>>,
 }
 
@@ -84,6 +86,7 @@ impl Default for Cache {
     fn default() -> Self {
         Cache {
             kernels: Mutex::new(Bounded::new(MAX_KERNELS, MAX_KERNEL_BYTES)),
+            rejected: Mutex::new(Bounded::new(MAX_KERNELS, MAX_KERNEL_BYTES)),
             modules: Mutex::new(Bounded::new(MAX_MODULES, MAX_MODULE_BYTES)),
         }
     }
@@ -119,6 +122,14 @@ impl Cache {
         source
     }
 
+    /// Returns the kernel of a recipe, or the reason why there is none, if the recipe was tried
+    /// before.
+    pub(crate) fn known(&self, recipe: &Recipe) -> Option<Result<Arc<Made>, Refusal>> {
+        let key = recipe.key();
+        let known = self.kernels.lock().get(&key);
+        known.or_else(|| self.rejected.lock().get(&key).map(Err))
+    }
+
     /// Returns the kernel of a recipe. The device compiles it if it is not known.
     pub(crate) fn kernel(&self, device: &dyn Device, recipe: &Recipe) -> Result<Arc<Made>, Refusal> {
         let key = recipe.key();
@@ -133,11 +144,18 @@ impl Cache {
                 return self.keep(key, Err(reason), bytes);
             }
         };
-        // What the device rejects is not kept: it may have memory for it another time.
-        let kernel = device
-            .load_ptx(&text)
-            .and_then(|module| module.kernel(recipe.entry()))
-            .map_err(|error| format!("the device does not take the rewritten kernel: {error}"))?;
+        let loaded = device.load_ptx(&text).and_then(|module| module.kernel(recipe.entry()));
+        let kernel = match loaded {
+            Ok(kernel) => kernel,
+            Err(error) => {
+                // It is tried again when it is needed again: the device may have memory for it then.
+                let reason = format!("the device does not take the rewritten kernel: {error}");
+                let bytes = key.bytes() + reason.len();
+                let (_, removed) = self.rejected.lock().insert(key, reason.clone(), bytes);
+                drop(removed);
+                return Err(reason);
+            }
+        };
         let made = match rewritten {
             Some(Rewritten { header, slices, block, blocks, .. }) => {
                 Made { kernel, header, slices, block, blocks }

@@ -5,26 +5,27 @@
 //! changed has the same key in both. A change of a node that went into a rewritten kernel becomes a
 //! change of that kernel's arguments. If the kernel cannot express the change (another kernel,
 //! another shape, a disabled node), the graph is planned and compiled again. Launches in flight
-//! keep the old executable alive.
+//! keep the old executable alive. [`Arguments`] has the fast way for changed arguments.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use gridloom_core::backend::{
-    Allocation, Cancel, Device, Event, EventOptions, Executable, ExecutableStatus, Passes, Stream,
+    Allocation, Cancel, Device, EventOptions, Executable, ExecutableStatus, Passes, Stream,
 };
-use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::executable::{ConditionalReport, InstantiateOptions, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::lower::Allocations;
 use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::Operation;
+use gridloom_core::op::{KernelOp, Operation};
 use gridloom_core::{Error, ErrorKind, Graph, Node, Result};
-use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::graph::{Counted, Form, Plan, Profile, handles};
+use crate::arguments::Arguments;
+use crate::graph::{Counted, Form, Kernels, Plan, Profile, handles};
 use crate::optimizations::Optimizations;
+use crate::status::Status;
+use crate::succession::Succession;
 
 /// An optimised graph, compiled.
 #[derive(Debug)]
@@ -37,99 +38,35 @@ pub(crate) struct OptimizedExecutable {
     /// The handles of the nodes in the plan's graph that no pass made.
     handles: FxHashMap<NodeKey, Node>,
     inner: Box<dyn Executable>,
+    arguments: Arguments,
     /// The disabled nodes.
     disabled: FxHashSet<NodeKey>,
     /// The stream of the latest launch.
     last: Option<Arc<dyn Stream>>,
-    /// The event that the first launch after a recompilation waits for: the end of the old
-    /// executable's launches.
-    old_launches: Option<Arc<dyn Event>>,
-    /// Cancels launches of this graph and of the one before it.
-    cancels: Arc<Mutex<Cancels>>,
+    succession: Succession,
     status: Arc<Status>,
 }
 
-/// The status of the current compilation, and what the plan adds to its report.
-struct Status(Mutex<(Arc<dyn ExecutableStatus>, Report)>);
-
-impl Status {
-    fn of(plan: &Plan, inner: &dyn Executable) -> (Arc<dyn ExecutableStatus>, Report) {
-        let mut report = Report::default();
-        let mut add = |node, name: &str, reason: &str| {
-            report.conditionals.push(ConditionalReport::new(node, name.to_owned(), true, reason));
-        };
-        for fusion in &plan.fusions {
-            if let Form::Program(controls) = &fusion.call.form {
-                for control in controls {
-                    add(control.node, &plan.label(control.node), "it is inside one kernel");
-                }
-            }
-        }
-        for expanded in &plan.expanded {
-            add(expanded.node, &expanded.name, "its kernels test the value themselves");
-        }
-        report.optimized.clone_from(&plan.done);
-        report.not_optimized.clone_from(&plan.kept);
-        (inner.status(), report)
-    }
-}
-
-// The lock is held during each call: a clone of the status might be the last holder of an old
-// compilation, which a callback must not drop.
-impl ExecutableStatus for Status {
-    fn take_error(&self) -> Option<Error> {
-        self.0.lock().0.take_error()
-    }
-
-    fn report(&self) -> Report {
-        let current = self.0.lock();
-        let (mut report, planned) = (current.0.report(), &current.1);
-        report.conditionals.extend_from_slice(&planned.conditionals);
-        report.optimized.clone_from(&planned.optimized);
-        report.not_optimized.clone_from(&planned.not_optimized);
-        report
-    }
-
-    fn memory(&self) -> MemoryUse {
-        self.0.lock().0.memory()
-    }
-}
-
-impl fmt::Debug for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Status({:?})", self.0.lock().1)
-    }
-}
-
-/// The cancel functions of the current and the previous compilation.
-#[derive(Default)]
-struct Cancels {
-    now: Option<Cancel>,
-    before: Option<Cancel>,
-}
-
-impl fmt::Debug for Cancels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cancels({})", self.now.is_some())
-    }
-}
-
 impl OptimizedExecutable {
-    /// Plans and compiles a graph. The plan edits `graph`, which must be a copy.
+    /// Plans and compiles a graph. The plan edits `graph`, which must be a copy. Returns `None` if
+    /// `kernels` lacks some.
     pub(crate) fn new(
         graph: Graph,
         options: &InstantiateOptions,
-        wanted: Optimizations,
-        profile: Profile,
-    ) -> Result<Self> {
+        (wanted, profile): (Optimizations, Profile),
+        disabled: FxHashSet<NodeKey>,
+        kernels: Kernels<'_>,
+    ) -> Result<Option<Self>> {
         let device = graph.device().clone();
         let options = InstantiateOptions { upload: None, optimizer: None, ..options.clone() };
-        let disabled = FxHashSet::default();
-        let (plan, inner) = compile(&device, graph, &options, wanted, profile, &disabled)?;
-        let handles = handles(&plan.graph)?;
-        let cancels = Arc::new(Mutex::new(Cancels { now: inner.canceller(), before: None }));
-        let status = Arc::new(Status(Mutex::new(Status::of(&plan, &*inner))));
-        Ok(OptimizedExecutable {
+        let Some(Compiled { plan, handles, inner }) =
+            compile(graph, &options, (wanted, profile), &disabled, kernels)?
+        else {
+            return Ok(None);
+        };
+        let succession = Succession::new(inner.canceller());
+        let status = Arc::new(Status::new(inner.status(), report(&plan)));
+        Ok(Some(OptimizedExecutable {
             device,
             options,
             wanted,
@@ -137,12 +74,17 @@ impl OptimizedExecutable {
             plan,
             handles,
             inner,
+            arguments: Arguments::default(),
             disabled,
             last: None,
-            old_launches: None,
-            cancels,
+            succession,
             status,
-        })
+        }))
+    }
+
+    /// Returns whether the graph runs in another form than it was written.
+    pub(crate) fn has_effect(&self) -> bool {
+        self.plan.has_effect()
     }
 
     /// Plans and compiles the current graph. Launches of the old one end by themselves. On failure
@@ -151,35 +93,42 @@ impl OptimizedExecutable {
         // SAFETY: it is the definition of the executable that this belongs to. Its operations were
         // checked for this device.
         let graph = unsafe { Graph::with_definition(&self.device, Arc::new(definition.clone())) };
-        let (plan, mut inner) =
-            compile(&self.device, graph, &self.options, self.wanted, self.profile, &disabled)?;
-        let handles = handles(&plan.graph)?;
-        let now = plan.graph.definition();
-        for &node in &disabled {
-            inner.set_enabled(&now, node, false)?;
-        }
-        drop(now);
-        if let Some(last) = &self.last {
-            let event = self.device.create_event(EventOptions::new().timing(false))?;
-            // SAFETY: stream and event are of this device.
-            unsafe { last.enqueue(&Operation::EventRecord(event.clone())) }?;
-            self.old_launches = Some(event);
-        }
-        let now = inner.canceller();
-        let mut cancels = self.cancels.lock();
-        let before = std::mem::replace(&mut cancels.now, now);
-        let forgotten = std::mem::replace(&mut cancels.before, before);
-        drop(cancels);
-        drop(forgotten);
-        let status = Status::of(&plan, &*inner);
-        let old_status = std::mem::replace(&mut *self.status.0.lock(), status);
-        drop(old_status);
+        let settings = (self.wanted, self.profile);
+        let compiled = compile(graph, &self.options, settings, &disabled, Kernels::Make)?;
+        let Compiled { plan, handles, inner } = compiled.ok_or_else(incomplete)?;
+        let end = Succession::end(&*self.device, self.last.as_ref())?;
+        self.succession.replace(end, inner.canceller());
+        self.status.replace(inner.status(), report(&plan));
         let mut old = std::mem::replace(&mut self.inner, inner);
         let old_plan = std::mem::replace(&mut self.plan, plan);
         self.handles = handles;
         self.disabled = disabled;
+        let arguments = std::mem::take(&mut self.arguments);
+        for (number, node) in arguments.prepared() {
+            if let Operation::Kernel(launch) = definition.node(node).operation() {
+                self.prepare(number, node, launch);
+            }
+        }
         old.retire(&old_plan.graph.definition());
         Ok(())
+    }
+
+    /// Returns the operation of a node of the plan's graph, for the nodes as they are in this
+    /// definition.
+    fn operation(&self, definition: &Definition, node: NodeKey) -> Option<Operation> {
+        match self.plan.fusions.iter().find(|fusion| fusion.node.key() == node) {
+            Some(fusion) => fusion.operation(definition).ok(),
+            None => definition.get_node(node).map(|node| node.operation().clone()),
+        }
+    }
+
+    /// Brings the plan's graph up to date with arguments that changed in place.
+    fn settle(&mut self, definition: &Definition) -> Result<()> {
+        self.arguments.flush(&self.plan, &mut *self.inner)?;
+        let mut arguments = std::mem::take(&mut self.arguments);
+        let outcome = arguments.refresh(|node| self.operation(definition, node));
+        self.arguments = arguments;
+        outcome
     }
 
     /// Returns the new operations of nodes in the plan's graph, if the changes can be made in
@@ -212,33 +161,174 @@ impl OptimizedExecutable {
         }
         Some(operations)
     }
+
+    /// Makes changes in place. Returns `false`, and changes nothing, if they need other kernels.
+    pub(crate) fn try_update(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        defaults: &[ConditionKey],
+    ) -> Result<bool> {
+        // Fused kernels have the defaults as constants.
+        if !defaults.is_empty() {
+            return Ok(false);
+        }
+        let changed: FxHashSet<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
+        // Which kernels set which conditions is part of the plan.
+        let keeps_conditions = |(node, before): &(NodeKey, Operation)| {
+            conditions_of(before) == conditions_of(definition.node(*node).operation())
+        };
+        if !replaced.iter().all(keeps_conditions) {
+            return Ok(false);
+        }
+        let Some(operations) = self.in_place(definition, &changed) else { return Ok(false) };
+        // Launches in flight may use memory that only the replaced operations name.
+        let mut kept: Vec<Arc<dyn Allocation>> = Vec::new();
+        if self.arguments.hollow().next().is_some() {
+            for (_, before) in replaced {
+                before.for_each_region(|region| {
+                    if let Base::Allocation(memory) = &region.base {
+                        kept.push(memory.clone());
+                    }
+                });
+            }
+        }
+        self.arguments.flush(&self.plan, &mut *self.inner)?;
+        let mut made: Vec<(Node, Operation)> = Vec::with_capacity(operations.len());
+        let mut outcome = Ok(());
+        for (node, operation) in operations {
+            let before = node.operation().and_then(|before| node.set_operation(operation).map(|()| before));
+            match before {
+                Ok(before) => made.push((node, before)),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        let changes: Vec<(NodeKey, Operation)> =
+            made.iter().map(|(node, before)| (node.key(), before.clone())).collect();
+        if outcome.is_ok() && !changes.is_empty() {
+            outcome = self.inner.update(&self.plan.graph.definition(), &changes, &[]);
+        }
+        if outcome.is_err() {
+            for (node, before) in made.into_iter().rev() {
+                // The operation was there before, so it is allowed.
+                if let Err(error) = node.set_operation(before) {
+                    tracing::error!(%error, "an operation could not be put back");
+                }
+            }
+        } else {
+            for (node, _) in &made {
+                self.arguments.changed(node.key(), &node.operation()?);
+            }
+            if !kept.is_empty() {
+                self.inner.keep(&kept.iter().collect::<Vec<_>>());
+            }
+        }
+        outcome.map(|()| true)
+    }
+
+    /// Enables or disables a node in place. Returns `false`, and changes nothing, if that needs
+    /// other kernels.
+    pub(crate) fn try_set_enabled(
+        &mut self,
+        definition: &Definition,
+        node: NodeKey,
+        enabled: bool,
+    ) -> Result<bool> {
+        if self.disabled.contains(&node) != enabled {
+            return Ok(true);
+        }
+        if self.plan.fused.contains_key(&node) {
+            return Ok(false);
+        }
+        self.settle(definition)?;
+        self.inner.set_enabled(&self.plan.graph.definition(), node, enabled)?;
+        if enabled {
+            self.disabled.remove(&node);
+        } else {
+            self.disabled.insert(node);
+        }
+        Ok(true)
+    }
+
+    /// Writes the initial values of the plan's memory.
+    #[cold]
+    fn write_memory(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
+        for write in &self.plan.writes {
+            // SAFETY: the copy is from bytes to memory of the plan, which has as many.
+            unsafe { stream.enqueue(write) }?;
+        }
+        self.plan.writes = Vec::new();
+        Ok(())
+    }
+}
+
+/// Returns what the plan adds to the report of the backend.
+fn report(plan: &Plan) -> Report {
+    let mut report = Report::default();
+    let mut add = |node, name: &str, reason: &str| {
+        report.conditionals.push(ConditionalReport::new(node, name.to_owned(), true, reason));
+    };
+    for fusion in &plan.fusions {
+        if let Form::Program(controls) = &fusion.call.form {
+            for control in controls {
+                add(control.node, &plan.label(control.node), "it is inside one kernel");
+            }
+        }
+    }
+    for expanded in &plan.expanded {
+        add(expanded.node, &expanded.name, "its kernels test the value themselves");
+    }
+    report.optimized.clone_from(&plan.done);
+    report.not_optimized.clone_from(&plan.kept);
+    report
+}
+
+/// A plan, and what the device made of it.
+struct Compiled {
+    plan: Plan,
+    handles: FxHashMap<NodeKey, Node>,
+    inner: Box<dyn Executable>,
 }
 
 /// Runs the passes and lets the device compile the result.
 fn compile(
-    device: &Arc<dyn Device>,
     graph: Graph,
     options: &InstantiateOptions,
-    wanted: Optimizations,
-    profile: Profile,
+    (wanted, profile): (Optimizations, Profile),
     disabled: &FxHashSet<NodeKey>,
-) -> Result<(Plan, Box<dyn Executable>)> {
-    let plan = Plan::new(graph, wanted, profile, options, disabled)?;
+    kernels: Kernels<'_>,
+) -> Result<Option<Compiled>> {
+    let device = graph.device().clone();
+    let Some(plan) = Plan::new(graph, wanted, profile, options, disabled, kernels)? else { return Ok(None) };
     // SAFETY: the definition passed the checks of its instantiation. Nodes in it were replaced by
     // launches of kernels that use the same memory in the same order, and each was checked for this
     // device when it was added. The core calls the result as it would call the original.
-    let inner = unsafe { device.instantiate(&plan.graph.definition(), options) }?;
-    Ok((plan, inner))
+    let mut inner = unsafe { device.instantiate(&plan.graph.definition(), options) }?;
+    let handles = handles(&plan.graph)?;
+    let now = plan.graph.definition();
+    for &node in disabled {
+        inner.set_enabled(&now, node, false)?;
+    }
+    Ok(Some(Compiled { plan, handles, inner }))
+}
+
+/// Returns the error for a plan that lacks kernels although it may make them.
+pub(crate) fn incomplete() -> Error {
+    crate::graph::unexpected("lacks a kernel")
 }
 
 impl Executable for OptimizedExecutable {
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
-        if let Some(event) = &self.old_launches {
-            // SAFETY: stream and event are of this device.
-            unsafe { stream.enqueue(&Operation::EventWait(event.clone())) }?;
-            self.old_launches = None;
+        self.succession.before_launch(stream)?;
+        if !self.plan.writes.is_empty() {
+            self.write_memory(stream)?;
         }
+        self.arguments.flush(&self.plan, &mut *self.inner)?;
         self.inner.launch(stream)?;
+        self.succession.launched();
         if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
             self.last = Some(stream.clone());
         }
@@ -250,6 +340,7 @@ impl Executable for OptimizedExecutable {
     }
 
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
+        self.arguments.flush(&self.plan, &mut *self.inner)?;
         self.inner.upload(stream)
     }
 
@@ -285,25 +376,20 @@ impl Executable for OptimizedExecutable {
     }
 
     fn canceller(&self) -> Option<Cancel> {
-        self.cancels.lock().now.as_ref()?;
-        let cancels = self.cancels.clone();
-        Some(Arc::new(move || {
-            let (now, before) = {
-                let cancels = cancels.lock();
-                (cancels.now.clone(), cancels.before.clone())
-            };
-            for cancel in before.into_iter().chain(now) {
-                cancel();
-            }
-        }))
+        self.inner.canceller().map(|_| self.succession.canceller())
     }
 
     fn status(&self) -> Arc<dyn ExecutableStatus> {
         self.status.clone()
     }
 
-    fn optimized_graph(&self) -> Option<Graph> {
-        self.plan.graph.deep_clone().ok().map(|(graph, _)| graph)
+    fn optimized_graph(&self, definition: &Definition) -> Option<Graph> {
+        let (graph, copies) = self.plan.graph.deep_clone().ok()?;
+        for node in self.arguments.hollow() {
+            let operation = self.operation(definition, node.key())?;
+            copies.get(node)?.set_operation(operation).ok()?;
+        }
+        Some(graph)
     }
 
     fn update(
@@ -312,72 +398,57 @@ impl Executable for OptimizedExecutable {
         replaced: &[(NodeKey, Operation)],
         defaults: &[ConditionKey],
     ) -> Result<()> {
-        // Fused kernels have the defaults as constants.
-        if !defaults.is_empty() {
-            return self.compile_anew(definition, self.disabled.clone());
+        if self.try_update(definition, replaced, defaults)? {
+            return Ok(());
         }
-        let changed: FxHashSet<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
-        // Which kernels set which conditions is part of the plan.
-        let keeps_conditions = |(node, before): &(NodeKey, Operation)| {
-            conditions_of(before) == conditions_of(definition.node(*node).operation())
-        };
-        if !replaced.iter().all(keeps_conditions) {
-            return self.compile_anew(definition, self.disabled.clone());
-        }
-        let Some(operations) = self.in_place(definition, &changed) else {
-            return self.compile_anew(definition, self.disabled.clone());
-        };
-        let mut made: Vec<(Node, Operation)> = Vec::with_capacity(operations.len());
-        let mut outcome = Ok(());
-        for (node, operation) in operations {
-            let before = node.operation().and_then(|before| node.set_operation(operation).map(|()| before));
-            match before {
-                Ok(before) => made.push((node, before)),
-                Err(error) => {
-                    outcome = Err(error);
-                    break;
-                }
-            }
-        }
-        let changes: Vec<(NodeKey, Operation)> =
-            made.iter().map(|(node, before)| (node.key(), before.clone())).collect();
-        if outcome.is_ok() && !changes.is_empty() {
-            outcome = self.inner.update(&self.plan.graph.definition(), &changes, &[]);
-        }
-        if outcome.is_err() {
-            for (node, before) in made.into_iter().rev() {
-                // The operation was there before, so it is allowed.
-                if let Err(error) = node.set_operation(before) {
-                    tracing::error!(%error, "an operation could not be put back");
-                }
-            }
-        }
-        outcome
+        self.compile_anew(definition, self.disabled.clone())
+    }
+
+    fn prepare(&mut self, number: usize, node: NodeKey, launch: &KernelOp) -> bool {
+        let direct = self.handles.get(&node);
+        self.arguments.prepare(&self.plan, direct, &mut *self.inner, (number, node, launch))
+    }
+
+    fn set_arguments(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
+        Ok(self.arguments.set(arguments))
     }
 
     fn keep(&mut self, memory: &[&Arc<dyn Allocation>]) {
         self.inner.keep(memory);
     }
 
+    fn put_back(&mut self, definition: &Definition, nodes: &[NodeKey]) {
+        let changed: FxHashSet<NodeKey> = nodes.iter().copied().collect();
+        let Some(operations) = self.in_place(definition, &changed) else { return };
+        for (node, operation) in operations {
+            if let Operation::Kernel(launch) = &operation {
+                self.arguments.put_back(node.key(), &launch.args().bytes);
+            }
+        }
+    }
+
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
-        let mut disabled = self.disabled.clone();
-        let is_changed = if enabled { disabled.remove(&node) } else { disabled.insert(node) };
-        if !is_changed {
+        if self.try_set_enabled(definition, node, enabled)? {
             return Ok(());
         }
-        if self.plan.fused.contains_key(&node) {
-            return self.compile_anew(definition, disabled);
+        let mut disabled = self.disabled.clone();
+        if enabled {
+            disabled.remove(&node);
+        } else {
+            disabled.insert(node);
         }
-        self.inner.set_enabled(&self.plan.graph.definition(), node, enabled)?;
-        self.disabled = disabled;
-        Ok(())
+        self.compile_anew(definition, disabled)
     }
 
     fn as_any(&self) -> &dyn Any {
         self.inner.as_any()
     }
 
-    fn retire(&mut self, _: &Arc<Definition>) {
+    fn retire(&mut self, definition: &Arc<Definition>) {
+        // What launches in flight use must be named by the definition that the backend gets.
+        if let Err(error) = self.settle(definition) {
+            tracing::error!(%error, "the arguments of a rewritten kernel could not be read back");
+        }
         self.inner.retire(&self.plan.graph.definition());
     }
 }

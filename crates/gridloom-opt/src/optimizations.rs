@@ -119,12 +119,49 @@ impl FromStr for Optimizations {
             let names: Vec<&str> = Optimization::ALL.iter().map(|pass| pass.name()).collect();
             let pass = known.ok_or_else(|| {
                 format!(
-                    "no optimisation is called {word:?}; there are on, off, and any of {}",
+                    "no optimisation is called {word:?}; there are auto, on, off, and any of {}",
                     names.join(", ")
                 )
             })?;
             passes.0 |= 1 << pass as u8;
         }
         Ok(passes)
+    }
+}
+
+/// When a graph is optimised, and how.
+///
+/// ```
+/// use gridloom_opt::{Optimizations, Optimize};
+///
+/// assert_eq!(Optimize::default(), Optimize::Automatic);
+/// assert_eq!("auto".parse(), Ok(Optimize::Automatic));
+/// assert_eq!("off".parse(), Ok(Optimize::from(Optimizations::NONE)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Optimize {
+    /// While the graph runs, once it was launched a number of times.
+    #[default]
+    Automatic,
+    /// When the graph is instantiated, with these optimisations. Instantiation then takes as long as
+    /// the device takes to compile the new kernels.
+    Now(Optimizations),
+}
+
+impl From<Optimizations> for Optimize {
+    fn from(wanted: Optimizations) -> Self {
+        Optimize::Now(wanted)
+    }
+}
+
+impl FromStr for Optimize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" | "automatic" => Ok(Optimize::Automatic),
+            other => other.parse().map(Optimize::Now),
+        }
     }
 }

@@ -9,7 +9,7 @@ use gridloom_core::op::Operation;
 use crate::buffer::{Buffer, Element, Memory};
 use crate::ops::AllocNode;
 use crate::{
-    Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Optimizations, Profile, ProfileOptions,
+    Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Optimize, Profile, ProfileOptions,
     Report, Result, Stream,
 };
 
@@ -47,13 +47,17 @@ pub struct InstantiateOptions {
     pub device_launch: bool,
     /// What instantiation does about missing dependencies, which [`Graph::check`] looks for.
     pub hazards: HazardCheck,
-    /// The optimisations to make before the graph is compiled. They make fewer and larger kernels
-    /// with the same results. By default there are none. The environment variable
-    /// `GRIDLOOM_OPTIMIZE` overrides this option: `off`, `on`, or names such as `chains,loops`.
-    /// [`Executable::report`] tells what was done.
+    /// When the graph is optimised: made into fewer and larger kernels with the same results.
     ///
-    /// Instantiation takes longer, because the device compiles the new kernels.
-    pub optimize: Optimizations,
+    /// By default this is [automatic](Optimize::Automatic). Instantiation takes no longer. Once the
+    /// executable was launched a number of times, a thread of the library compiles the new kernels,
+    /// and a later launch takes them over. [`Optimizations`](crate::Optimizations) instead are made at instantiation,
+    /// which then takes as long as the device takes to compile, and
+    /// [`Optimizations::NONE`](crate::Optimizations::NONE) leaves the graph as it was written.
+    ///
+    /// The environment variable `GRIDLOOM_OPTIMIZE` overrides this option: `off`, `auto`, `on`, or
+    /// names such as `chains,loops`. [`Executable::report`] tells what was done.
+    pub optimize: Optimize,
 }
 
 /// What instantiation does about unordered nodes that use the same memory, and about loops that can
@@ -130,10 +134,11 @@ impl InstantiateOptions {
         self
     }
 
-    /// Sets the optimisations to make before the graph is compiled.
+    /// Sets when the graph is optimised, or which
+    /// [`Optimizations`](crate::Optimizations) are made at instantiation.
     #[must_use]
-    pub fn optimize(mut self, optimize: Optimizations) -> Self {
-        self.optimize = optimize;
+    pub fn optimize(mut self, optimize: impl Into<Optimize>) -> Self {
+        self.optimize = optimize.into();
         self
     }
 

@@ -353,7 +353,7 @@ pub use gridloom_macros::kernel;
 /// are read anywhere. A pass that indexes another element fails the launch, with file and line. All
 /// arrays that a loop writes have as many elements as it has passes.
 pub use gridloom_macros::program;
-pub use gridloom_opt::{Optimization, Optimizations};
+pub use gridloom_opt::{Optimization, Optimizations, Optimize};
 pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use module::Module;

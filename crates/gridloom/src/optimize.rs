@@ -1,30 +1,50 @@
 //! Selection of the optimiser for an instantiation.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use gridloom_core::executable::Optimizer;
 use gridloom_core::{Error, ErrorKind, Result};
-use gridloom_opt::{GraphOptimizer, Optimizations};
+use gridloom_opt::{GraphOptimizer, Optimizations, Optimize};
 
 /// The environment variable that overrides
 /// [`InstantiateOptions::optimize`](crate::InstantiateOptions::optimize).
 const OPTIMIZE_VARIABLE: &str = "GRIDLOOM_OPTIMIZE";
 
+/// What the environment asks for.
+enum Override {
+    Some(Optimize),
+    /// Every optimisation that is possible, worthwhile or not, for tests on devices where few are.
+    Everything,
+    Wrong(String),
+}
+
 /// Returns the optimiser that the environment asks for or, if it says nothing, the caller. The
 /// environment is read once.
-pub(crate) fn optimizer(wanted: Optimizations) -> Result<Option<Arc<dyn Optimizer>>> {
-    static OVERRIDE: OnceLock<Option<std::result::Result<Optimizations, String>>> = OnceLock::new();
+pub(crate) fn optimizer(wanted: Optimize) -> Result<Option<Arc<dyn Optimizer>>> {
+    static OVERRIDE: OnceLock<Option<Override>> = OnceLock::new();
+    static AUTOMATIC: LazyLock<Arc<dyn Optimizer>> =
+        LazyLock::new(|| Arc::new(GraphOptimizer::automatic(Optimizations::ALL)));
     let given = OVERRIDE.get_or_init(|| {
         let value = std::env::var(OPTIMIZE_VARIABLE).ok().filter(|value| !value.trim().is_empty());
-        value.map(|value| value.parse())
+        value.map(|value| match value.trim() {
+            "everything" => Override::Everything,
+            other => other.parse().map_or_else(Override::Wrong, Override::Some),
+        })
     });
     let wanted = match given {
         None => wanted,
-        Some(Ok(wanted)) => *wanted,
-        Some(Err(message)) => {
+        Some(Override::Some(wanted)) => *wanted,
+        Some(Override::Everything) => {
+            return Ok(Some(Arc::new(GraphOptimizer::new(Optimizations::ALL).everything())));
+        }
+        Some(Override::Wrong(message)) => {
             let message = format!("{OPTIMIZE_VARIABLE}: {message}");
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
     };
-    Ok((!wanted.is_empty()).then(|| -> Arc<dyn Optimizer> { Arc::new(GraphOptimizer::new(wanted)) }))
+    Ok(match wanted {
+        Optimize::Now(wanted) if wanted.is_empty() => None,
+        Optimize::Now(wanted) => Some(Arc::new(GraphOptimizer::new(wanted))),
+        _ => Some(AUTOMATIC.clone()),
+    })
 }

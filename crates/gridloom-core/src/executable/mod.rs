@@ -78,6 +78,23 @@ pub trait Optimizer: Send + Sync + fmt::Debug {
     /// Compiles a graph that was checked. It is a copy under the same keys, for the optimiser to
     /// edit.
     fn compile(&self, graph: Graph, options: &InstantiateOptions) -> Result<Box<dyn backend::Executable>>;
+
+    /// Returns whether graphs are first compiled as they were written. The core then calls
+    /// [`adaptive`](Optimizer::adaptive) instead of [`compile`](Optimizer::compile).
+    fn is_automatic(&self) -> bool {
+        false
+    }
+
+    /// Returns an executable that runs `plain` until it has something better. It must take next to
+    /// no time.
+    fn adaptive(
+        &self,
+        _device: &Arc<dyn backend::Device>,
+        plain: Box<dyn backend::Executable>,
+        _options: &InstantiateOptions,
+    ) -> Box<dyn backend::Executable> {
+        plain
+    }
 }
 
 impl fmt::Debug for InstantiateOptions {
@@ -162,6 +179,15 @@ struct State {
     after_profile: Option<Box<AfterProfile>>,
 }
 
+impl State {
+    /// Lets the backend's part take another form.
+    #[inline]
+    fn adapt(&mut self, stream: &Stream) {
+        let State { current, backend, .. } = self;
+        backend.adapt(stream.backend(), &mut || current.share());
+    }
+}
+
 /// A number that tells the executables of a process apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ExecutableId(u64);
@@ -194,6 +220,8 @@ pub struct Executable {
     auto_free: bool,
     node_priority: bool,
     conditional_mode: ConditionalMode,
+    /// Whether the backend's part is asked before each launch whether it takes another form.
+    adapts: bool,
     /// Outside of the lock, because a launch may hold the lock while it waits.
     cancel: Option<backend::Cancel>,
     /// Outside of the lock for the same reason.
@@ -225,15 +253,23 @@ impl Executable {
             check_nothing_freed(&definition, |_| true)?;
         }
         let device = hierarchy.device.clone();
-        let mut backend = match &options.optimizer {
-            // A graph that kernels launch stays as it was written.
-            Some(optimizer) if !options.device_launch => {
+        // A graph that kernels launch stays as it was written.
+        let optimizer = options.optimizer.as_ref().filter(|_| !options.device_launch);
+        let mut backend = match optimizer {
+            Some(optimizer) if !optimizer.is_automatic() => {
                 optimizer.compile(Graph::under_same_keys(&device, definition.clone()), options)?
             }
-            // SAFETY: every operation was checked for this device when it was added, and the caller
-            // checked the whole definition. Only this executable calls the result, under its lock,
-            // with streams of the device and with operations that were checked in the same way.
-            _ => unsafe { device.instantiate(&definition, options) }?,
+            _ => {
+                // SAFETY: every operation was checked for this device when it was added, and the
+                // caller checked the whole definition. Only this executable calls the result, under
+                // its lock, with streams of the device and with operations that were checked in the
+                // same way. So does an optimiser that takes it.
+                let plain = unsafe { device.instantiate(&definition, options) }?;
+                match optimizer {
+                    Some(optimizer) => optimizer.adaptive(&device, plain, options),
+                    None => plain,
+                }
+            }
         };
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
@@ -250,6 +286,7 @@ impl Executable {
             auto_free: options.auto_free_on_launch,
             node_priority: options.node_priority,
             conditional_mode: options.conditional_mode,
+            adapts: backend.adapts(),
             cancel: backend.canceller(),
             status: backend.status(),
             profiled: Mutex::new(None),
@@ -275,7 +312,11 @@ impl Executable {
 
     fn launch_on(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
-        self.launch_with(&mut self.state.lock(), stream, profile::launch)
+        let mut state = self.state.lock();
+        if self.adapts {
+            state.adapt(stream);
+        }
+        self.launch_with(&mut state, stream, profile::launch)
     }
 
     /// Launches as [`launch`](Executable::launch) does, without locking.
@@ -288,6 +329,9 @@ impl Executable {
         let state = self.state.get_mut();
         if state.uses_outliving || state.after_profile.is_some() {
             return self.launch(stream);
+        }
+        if self.adapts {
+            state.adapt(stream);
         }
         state.backend.launch(stream.backend())
     }
@@ -424,9 +468,11 @@ impl Executable {
     }
 
     /// Returns the graph in the form that the optimiser gave it, as a graph of its own, or `None`
-    /// if there was no optimiser. Fails inside callbacks of the device.
+    /// if the graph runs as it was written. Fails inside callbacks of the device.
     pub fn optimized_graph(&self) -> Result<Option<Graph>> {
-        Ok(self.lock("graph of an executable")?.backend.optimized_graph())
+        let mut state = self.lock("graph of an executable")?;
+        let State { current, backend, .. } = &mut *state;
+        Ok(backend.optimized_graph(current.get()))
     }
 
     /// Returns the memory that the executable holds. It never waits.

@@ -16,6 +16,7 @@ mod inline;
 mod keys;
 pub(crate) mod lifetimes;
 mod node;
+mod outline;
 pub mod picture;
 mod replace;
 mod weak;

@@ -16,14 +16,12 @@ use super::survey::Candidate;
 use crate::cache::Recipe;
 use crate::rewrite::{BatchGroup, Role};
 
-/// The most blocks of a kernel in a batch. Larger kernels keep the device busy by themselves.
-const MAX_BLOCKS: u64 = 512;
 /// The most different kernels in one batch.
 const MAX_KERNELS: usize = 16;
 /// The most instructions of one batch. Each different kernel counts once.
 const MAX_INSTRUCTIONS: usize = 12_000;
 
-pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     let groups = find(context, &graph.definition(), graph);
     for group in groups {
         for part in split(group, context.limit()) {
@@ -33,7 +31,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-fn fuse(context: &mut Context, graph: &Graph, members: Vec<(NodeKey, Candidate)>) -> Result<()> {
+fn fuse(context: &mut Context<'_>, graph: &Graph, members: Vec<(NodeKey, Candidate)>) -> Result<()> {
     let Some(block) = members.first().and_then(|(_, candidate)| candidate.block) else { return Ok(()) };
     if members.len() < 2 {
         return Ok(());
@@ -105,7 +103,7 @@ fn split(members: Vec<(NodeKey, Candidate)>, limit: u32) -> Vec<Vec<(NodeKey, Ca
 /// shared memory.
 type Kind = (Vec<usize>, [u32; 3], u32);
 
-fn find(context: &Context, definition: &Definition, graph: &Graph) -> Vec<Vec<(NodeKey, Candidate)>> {
+fn find(context: &Context<'_>, definition: &Definition, graph: &Graph) -> Vec<Vec<(NodeKey, Candidate)>> {
     let mut number: FxHashMap<NodeKey, usize> = FxHashMap::default();
     let mut open: FxHashMap<Kind, usize> = FxHashMap::default();
     let mut groups: Vec<Vec<(NodeKey, Candidate)>> = Vec::new();
@@ -115,13 +113,11 @@ fn find(context: &Context, definition: &Definition, graph: &Graph) -> Vec<Vec<(N
             .and_then(|key| context.survey.candidate(definition, key, Role::Batched))
             .filter(|candidate| !candidate.is_builtin());
         let candidate = candidate.filter(|candidate| {
-            let small = candidate.blocks() <= MAX_BLOCKS;
-            if !small {
-                context
-                    .survey
-                    .note(key, format!("it has {} blocks, more than {MAX_BLOCKS}", candidate.blocks()));
+            let (blocks, most) = (candidate.blocks(), context.profile.max_batched_blocks);
+            if blocks > most {
+                context.survey.note(key, format!("it has {blocks} blocks, more than {most}"));
             }
-            small
+            blocks <= most
         });
         let mut after: Vec<usize> =
             definition.node(key).predecessors().iter().map(|end| number[&end.node]).collect();

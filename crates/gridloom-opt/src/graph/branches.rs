@@ -19,7 +19,7 @@ use super::state::MARK;
 use crate::rewrite::{Gate, Predicate};
 
 pub(super) fn replace(
-    context: &mut Context,
+    context: &mut Context<'_>,
     graph: &Graph,
     node: &Node,
     conditional: &Arc<ConditionalOp>,

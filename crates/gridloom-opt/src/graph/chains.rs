@@ -21,7 +21,7 @@ use super::steps::{Run, Setters, is_inside_conditional};
 use crate::cache::Recipe;
 use crate::optimizations::Optimization;
 
-pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     let runs = find(context, graph);
     for run in runs {
         let mut controls = Vec::with_capacity(run.controls.len());
@@ -48,7 +48,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-fn report(context: &mut Context, run: &Run) {
+fn report(context: &mut Context<'_>, run: &Run) {
     let count = run.nodes.len();
     let done = match run.controls.first() {
         None => {
@@ -75,7 +75,7 @@ fn report(context: &mut Context, run: &Run) {
 }
 
 /// Returns the names of the first and the last of some nodes.
-pub(super) fn ends(context: &Context, nodes: &[NodeKey]) -> String {
+pub(super) fn ends(context: &Context<'_>, nodes: &[NodeKey]) -> String {
     let label = |key: &NodeKey| context.original.label(*key);
     match nodes {
         [] => String::new(),
@@ -84,7 +84,7 @@ pub(super) fn ends(context: &Context, nodes: &[NodeKey]) -> String {
     }
 }
 
-fn find(context: &Context, graph: &Graph) -> Vec<Run> {
+fn find(context: &Context<'_>, graph: &Graph) -> Vec<Run> {
     let definition = graph.definition();
     let is_conditional = |key: NodeKey| matches!(definition.node(key).operation(), Operation::Conditional(_));
     let setters = Setters::new(&definition);
@@ -115,7 +115,7 @@ fn follower(definition: &Definition, key: NodeKey) -> Option<NodeKey> {
 }
 
 /// Returns the program of as many nodes of the chain that starts here as possible.
-fn longest(context: &Context, definition: &Definition, setters: &Setters, first: NodeKey) -> Run {
+fn longest(context: &Context<'_>, definition: &Definition, setters: &Setters, first: NodeKey) -> Run {
     let chains = context.wanted.has(Optimization::Chains);
     let mut run = Run::default();
     // What the program was when its conditions were last all inside it.

@@ -31,7 +31,7 @@ const MAX_LOOP_KERNELS: usize = 32;
 const MAX_BLOCKS: u64 = 1056;
 
 /// Finds and replaces conditionals in a graph and in the graphs inside it.
-pub(super) fn run(context: &mut Context, root: &Graph) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, root: &Graph) -> Result<()> {
     if context.hosted || !context.profile.costly_conditionals {
         return Ok(());
     }
@@ -84,7 +84,7 @@ fn condition_of(definition: &Definition, key: NodeKey) -> Option<ConditionKey> {
 }
 
 /// Returns the conditionals to replace, inner ones before those around them.
-fn choose(context: &Context, definition: &Definition) -> Vec<NodeKey> {
+fn choose(context: &Context<'_>, definition: &Definition) -> Vec<NodeKey> {
     let mut all = Vec::new();
     collect(definition, definition.root(), &mut all);
     let setters = Setters::new(definition);
@@ -135,7 +135,7 @@ fn collect(definition: &Definition, graph: gridloom_core::graph::GraphKey, found
 }
 
 fn obstacle(
-    context: &Context,
+    context: &Context<'_>,
     definition: &Definition,
     key: NodeKey,
     conditional: &ConditionalOp,
@@ -176,7 +176,7 @@ fn obstacle(
 
 /// Returns how many kernels a node of a body becomes, or why it cannot become any.
 fn kernels_of(
-    context: &Context,
+    context: &Context<'_>,
     definition: &Definition,
     key: NodeKey,
     chosen: &FxHashSet<NodeKey>,
@@ -209,7 +209,7 @@ fn kernels_of(
 }
 
 /// Returns why a kernel node cannot take instructions before its own, or `None` if it can.
-fn prefix_obstacle(context: &Context, definition: &Definition, key: NodeKey) -> Option<String> {
+fn prefix_obstacle(context: &Context<'_>, definition: &Definition, key: NodeKey) -> Option<String> {
     let Operation::Kernel(launch) = definition.node(key).operation() else {
         return Some("it is no kernel".into());
     };
@@ -238,7 +238,7 @@ fn prefix_obstacle(context: &Context, definition: &Definition, key: NodeKey) -> 
 }
 
 fn condition_obstacle(
-    context: &Context,
+    context: &Context<'_>,
     definition: &Definition,
     (key, form): (NodeKey, ConditionalForm),
     setters: &[NodeKey],
@@ -286,7 +286,7 @@ pub(super) struct BodyNodes {
 
 impl BodyNodes {
     /// Turns fills and copies of a body into kernels and reads its nodes.
-    pub(super) fn of(context: &mut Context, body: &Graph) -> Result<Self> {
+    pub(super) fn of(context: &mut Context<'_>, body: &Graph) -> Result<Self> {
         let definition = body.definition();
         let copies: Vec<NodeKey> = definition
             .nodes(body.key())

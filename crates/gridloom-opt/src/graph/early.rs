@@ -13,7 +13,7 @@ use gridloom_core::{Graph, Result};
 use super::plan::Context;
 use crate::rewrite::Role;
 
-pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     let Some(room) = context.profile.early_blocks else { return Ok(()) };
     let edges = find(context, &graph.definition(), graph, room);
     for &(from, to) in &edges {
@@ -32,7 +32,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-fn find(context: &Context, definition: &Definition, graph: &Graph, room: u64) -> Vec<(NodeKey, NodeKey)> {
+fn find(context: &Context<'_>, definition: &Definition, graph: &Graph, room: u64) -> Vec<(NodeKey, NodeKey)> {
     let blocks = |key: NodeKey| match definition.node(key).operation() {
         Operation::Kernel(launch) => {
             let config = launch.config();

@@ -14,7 +14,7 @@ use super::plan::{Context, has_full_edges};
 /// The most steps of the search in one graph. Redundant edges not found by then stay.
 const MAX_STEPS: usize = 2_000_000;
 
-pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     remove_empty_nodes(context, graph)?;
     let handles: FxHashMap<NodeKey, Node> =
         graph.nodes().into_iter().map(|node| (node.key(), node)).collect();
@@ -26,7 +26,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-fn remove_empty_nodes(context: &mut Context, graph: &Graph) -> Result<()> {
+fn remove_empty_nodes(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     for node in graph.nodes() {
         let key = node.key();
         let (before, after) = {

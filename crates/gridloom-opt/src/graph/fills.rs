@@ -13,7 +13,7 @@ use super::steps::Run;
 use crate::cache::Recipe;
 use crate::rewrite::Role;
 
-pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     let definition = graph.definition();
     let is_kernel =
         |definition: &Definition, key| matches!(definition.node(key).operation(), Operation::Kernel(_));
@@ -45,7 +45,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
 
 /// Replaces a fill or copy by a kernel, or returns the reason why not.
 pub(super) fn to_kernel(
-    context: &mut Context,
+    context: &mut Context<'_>,
     graph: &Graph,
     key: NodeKey,
 ) -> Result<std::result::Result<(), String>> {

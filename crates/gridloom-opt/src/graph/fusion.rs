@@ -172,7 +172,7 @@ impl Call {
     ) -> std::result::Result<&'d Launch, NeedsAnother> {
         match (definition.node(piece.node).operation(), &piece.launch) {
             (Operation::Kernel(launch), Some((kernel, config)))
-                if Arc::ptr_eq(launch.kernel(), kernel) && launch.config() == config =>
+                if is_same(launch.kernel(), kernel) && launch.config() == config =>
             {
                 Ok(launch)
             }
@@ -249,6 +249,15 @@ impl Call {
         let layout = [ParamLayout { offset: 0, size }].into_iter().collect();
         Ok(KernelArgs { bytes: bytes.as_slice().into(), layout, pointers: pointers.into(), owner: keep })
     }
+}
+
+/// Returns whether both are the same kernel, even if it was looked up twice or its module was loaded
+/// twice. Kernels that use variables of their module are not rewritten.
+fn is_same(one: &Arc<dyn Kernel>, other: &Arc<dyn Kernel>) -> bool {
+    let backends = |kernel: &Arc<dyn Kernel>| kernel.unsigned().unwrap_or(kernel).clone();
+    Arc::ptr_eq(one, other)
+        || Arc::ptr_eq(&backends(one), &backends(other))
+        || one.name() == other.name() && one.ptx().is_some() && one.ptx() == other.ptx()
 }
 
 /// Writes the header of a conditional inside a program.

@@ -20,8 +20,8 @@ mod edges;
 mod fills;
 mod repeats;
 
-pub(crate) use fusion::Form;
-pub(crate) use plan::{Counted, Plan, handles};
+pub(crate) use fusion::{Form, unexpected};
+pub(crate) use plan::{Counted, Kernels, Plan, handles};
 
 use gridloom_core::backend::Device;
 
@@ -31,9 +31,14 @@ pub struct Profile {
     /// How many blocks of small kernels run at once, if kernels can start before those they depend
     /// on have ended.
     pub early_blocks: Option<u64>,
+    /// Whether steps of one block with barriers between them take less time than nodes, and fills
+    /// more than kernels.
+    pub costly_nodes: bool,
     /// Whether a conditional costs more than several kernels that test its value themselves.
     /// Branches and loops of more than one block are then rewritten.
     pub costly_conditionals: bool,
+    /// The most blocks of a kernel in a batch. Larger kernels keep the device busy by themselves.
+    pub max_batched_blocks: u64,
     /// Whether the passes of every conditional are counted, even if nobody asks.
     pub counts_passes: bool,
 }
@@ -53,6 +58,25 @@ impl Profile {
         let early_blocks =
             processors.filter(|_| capability.is_some_and(|version| version >= 9.0)).map(|count| 2 * count);
         let is_gpu = capability.is_some();
-        Profile { early_blocks, costly_conditionals: is_gpu, counts_passes: !is_gpu }
+        // A device that checks every access is there to name the node that made a wrong one.
+        let is_checked = property("checked memory") == Some("true");
+        let max_batched_blocks = match (is_gpu, is_checked) {
+            (true, _) => 512,
+            (false, true) => 0,
+            (false, false) => 4,
+        };
+        Profile {
+            early_blocks,
+            costly_nodes: is_gpu,
+            costly_conditionals: is_gpu,
+            max_batched_blocks,
+            counts_passes: !is_gpu,
+        }
+    }
+
+    /// Returns the profile with which every replacement is worthwhile that the device supports.
+    #[must_use]
+    pub fn with_everything(self) -> Self {
+        Profile { costly_nodes: true, costly_conditionals: true, max_batched_blocks: 512, ..self }
     }
 }

@@ -1,6 +1,8 @@
 //! The plan: a graph and the changes that the passes made to it.
 
+use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gridloom_core::backend::Device;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
@@ -8,7 +10,7 @@ use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, NodeKey}
 use gridloom_core::launch::{Dim3, LaunchConfig};
 use gridloom_core::memory::Region;
 use gridloom_core::op::{ConditionalOp, KernelArgs, Operation, Test};
-use gridloom_core::{Graph, Node, Result};
+use gridloom_core::{Graph, Node, Result, user_code};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -41,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) kept: Vec<(String, String)>,
     /// Descriptions of what was done.
     pub(crate) done: Vec<String>,
+    /// The copies that run before the first launch.
+    pub(crate) writes: Vec<Operation>,
 }
 
 /// A conditional that became kernels which test its value themselves.
@@ -63,7 +67,7 @@ pub(crate) enum Counted {
 }
 
 /// The state that the passes share.
-pub(crate) struct Context {
+pub(crate) struct Context<'a> {
     pub(crate) device: Arc<dyn Device>,
     /// The graph before any change.
     pub(crate) original: Arc<Definition>,
@@ -84,10 +88,25 @@ pub(crate) struct Context {
     memory: Option<PlanMemory>,
     /// The kernels that were made for this device before.
     cache: Arc<Cache>,
+    kernels: Kernels<'a>,
+    /// Whether a kernel was needed that the cache does not have, and none may be made.
+    is_incomplete: Cell<bool>,
+}
+
+/// Where a plan gets rewritten kernels from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kernels<'a> {
+    /// From the cache, or the device compiles them.
+    Make,
+    /// As [`Make`](Kernels::Make), until somebody sets one of these flags.
+    MakeUntil(&'a AtomicBool, &'a AtomicBool),
+    /// From the cache only. A plan that needs others fails.
+    Known,
 }
 
 impl Plan {
-    /// Runs the passes. Disabled nodes and the nodes around them are not changed.
+    /// Runs the passes. Disabled nodes and the nodes around them are not changed. Returns `None` if
+    /// kernels are missing that may not be made.
     ///
     /// `graph` is a copy that nothing else edits.
     pub(crate) fn new(
@@ -96,22 +115,37 @@ impl Plan {
         profile: Profile,
         options: &InstantiateOptions,
         disabled: &FxHashSet<NodeKey>,
-    ) -> Result<Self> {
+        kernels: Kernels<'_>,
+    ) -> Result<Option<Self>> {
         let (device, original) = (graph.device().clone(), graph.definition());
-        match Plan::with(graph, wanted, profile, options, disabled) {
-            Ok(plan) => Ok(plan),
-            Err(error) => {
-                // Some passes find out late that a device does not take a kernel.
-                tracing::debug!(%error, "a graph is optimised again with fewer passes");
-                let wanted = wanted.without(&[Optimization::Branches, Optimization::EarlyStart]);
-                let profile = Profile { costly_conditionals: false, ..profile };
-                // SAFETY: it is the definition of the same graph before any change, for its device.
-                let graph = unsafe { Graph::with_definition(&device, original) };
-                let mut plan = Plan::with(graph, wanted, profile, options, disabled)?;
-                plan.kept.push(("the graph".into(), error.message().to_owned()));
-                Ok(plan)
+        // Some passes find out late that a device does not take a kernel.
+        let fewer = wanted.without(&[Optimization::Branches, Optimization::EarlyStart]);
+        let cautious = Profile { costly_conditionals: false, ..profile };
+        let mut attempts =
+            [(wanted, profile), (fewer, cautious), (Optimizations::NONE, cautious)].into_iter().peekable();
+        let mut reasons = Vec::new();
+        while let Some((wanted, profile)) = attempts.next() {
+            // SAFETY: it is the definition of the same graph before any change, for its device.
+            let graph = unsafe { Graph::with_definition(&device, original.clone()) };
+            let planned =
+                user_code::contain(|| Plan::with(graph, wanted, profile, options, disabled, kernels));
+            let error = match planned {
+                Ok(Ok(plan)) => {
+                    return Ok(plan.map(|mut plan| {
+                        plan.kept.extend(reasons);
+                        plan
+                    }));
+                }
+                Ok(Err(error)) => error,
+                Err(said) => unexpected(&format!("panicked: {said}")),
+            };
+            tracing::debug!(%error, "a graph is optimised again with fewer passes");
+            if attempts.peek().is_none() {
+                return Err(error);
             }
+            reasons.push(("the graph".to_owned(), error.message().to_owned()));
         }
+        Ok(None)
     }
 
     fn with(
@@ -120,7 +154,8 @@ impl Plan {
         profile: Profile,
         options: &InstantiateOptions,
         disabled: &FxHashSet<NodeKey>,
-    ) -> Result<Self> {
+        kernels: Kernels<'_>,
+    ) -> Result<Option<Self>> {
         let original = graph.definition();
         let cache = Cache::of(&**graph.device());
         let plan = Plan {
@@ -133,6 +168,7 @@ impl Plan {
             removed_edges: 0,
             kept: Vec::new(),
             done: Vec::new(),
+            writes: Vec::new(),
         };
         let mut context = Context {
             device: graph.device().clone(),
@@ -148,6 +184,8 @@ impl Plan {
             conditions: FxHashMap::default(),
             memory: None,
             cache,
+            kernels,
+            is_incomplete: Cell::new(false),
         };
         if leaves_memory(&context.original) {
             context.plan.done.push("nothing: the graph leaves memory allocated after a launch".into());
@@ -160,7 +198,12 @@ impl Plan {
             }
             context.add_prefixes()?;
         }
-        Ok(context.finish())
+        Ok((!context.is_incomplete.get()).then(|| context.finish()))
+    }
+
+    /// Returns whether the graph runs in another form than it was written.
+    pub(crate) fn has_effect(&self) -> bool {
+        !self.fusions.is_empty() || !self.expanded.is_empty()
     }
 
     /// Returns the name of a conditional inside a rewritten kernel.
@@ -180,9 +223,10 @@ impl Plan {
     }
 }
 
-impl Context {
+impl Context<'_> {
     fn finish(self) -> Plan {
-        let Context { mut plan, survey, original, fusions, .. } = self;
+        let Context { mut plan, survey, original, fusions, memory, .. } = self;
+        plan.writes = memory.map(PlanMemory::into_writes).unwrap_or_default();
         plan.fusions = fusions.into_values().collect();
         plan.fusions.sort_unstable_by_key(|fusion| fusion.node.key().index());
         for (index, fusion) in plan.fusions.iter().enumerate() {
@@ -211,7 +255,7 @@ impl Context {
             edges::run(self, graph)?;
         }
         let in_block = [Optimization::Chains, Optimization::Loops, Optimization::Branches];
-        if in_block.iter().any(|&pass| self.wanted.has(pass)) {
+        if self.profile.costly_nodes && in_block.iter().any(|&pass| self.wanted.has(pass)) {
             chains::run(self, graph)?;
         }
         for body in inner_graphs(graph)? {
@@ -220,7 +264,7 @@ impl Context {
         if self.wanted.has(Optimization::Batches) {
             batches::run(self, graph)?;
         }
-        if self.wanted.has(Optimization::Fills) {
+        if self.profile.costly_nodes && self.wanted.has(Optimization::Fills) {
             fills::run(self, graph)?;
         }
         Ok(())
@@ -240,7 +284,18 @@ impl Context {
 
     /// Returns the kernel of a recipe, or the reason why there is none.
     fn make(&self, recipe: &Recipe) -> std::result::Result<Arc<Made>, String> {
-        self.cache.kernel(&*self.device, recipe)
+        let may_make = match self.kernels {
+            Kernels::Make => true,
+            Kernels::MakeUntil(one, other) => !one.load(Ordering::Relaxed) && !other.load(Ordering::Relaxed),
+            Kernels::Known => false,
+        };
+        if may_make {
+            return self.cache.kernel(&*self.device, recipe);
+        }
+        self.cache.known(recipe).unwrap_or_else(|| {
+            self.is_incomplete.set(true);
+            Err("its kernel was not made yet".into())
+        })
     }
 
     /// Returns new words of the plan's memory, or `None` if there are none left.
@@ -277,13 +332,13 @@ impl Context {
 
     /// Adds the node that resets the plan's memory, before all others.
     fn add_reset(&mut self, graph: &Graph) -> Result<()> {
-        let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_reset) else { return Ok(()) };
+        let Some(memory) = self.memory.as_mut().filter(|memory| memory.is_reset) else { return Ok(()) };
         let (used, image) = memory.image(&*self.device)?;
         let args = builtin::copy_words(&used, &image);
         let first: Vec<Node> = {
             let definition = graph.definition();
-            let is_first = |key: &NodeKey| definition.node(*key).predecessors().is_empty();
-            definition.nodes(graph.key()).filter(is_first).map(|key| self.handles[&key].clone()).collect()
+            let is_first = |node: &Node| definition.node(node.key()).predecessors().is_empty();
+            graph.nodes().into_iter().filter(is_first).collect()
         };
         let reset = self.add_builtin(graph, &[], builtin::COPY, args, "sets conditions to their defaults")?;
         for node in first {

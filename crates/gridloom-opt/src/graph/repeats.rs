@@ -28,7 +28,7 @@ const MAX_COPIES: u64 = 16;
 const MAX_KERNELS: u64 = 128;
 
 pub(super) fn replace(
-    context: &mut Context,
+    context: &mut Context<'_>,
     graph: &Graph,
     node: &Node,
     conditional: &Arc<ConditionalOp>,
@@ -87,6 +87,7 @@ pub(super) fn replace(
     let repeat = graph.add_conditional(&before.iter().collect::<Vec<_>>(), spec)?;
     repeat.set_name(&name)?;
     context.survey.pinned.insert(repeat.key());
+    context.handles.insert(repeat.key(), repeat.clone());
     let inside = repeat.bodies()?.remove(0);
     let taken = body.nodes.iter().map(|inner| context.take(inner)).collect::<Result<Vec<_>>>()?;
     let mut tails: Vec<Node> = Vec::new();
@@ -165,7 +166,7 @@ pub(super) fn replace(
 }
 
 /// Replaces a loop of a known number of passes by that many copies of its body.
-fn unroll(context: &mut Context, graph: &Graph, node: &Node, body: &BodyNodes, count: u64) -> Result<()> {
+fn unroll(context: &mut Context<'_>, graph: &Graph, node: &Node, body: &BodyNodes, count: u64) -> Result<()> {
     let key = node.key();
     let (mut tails, after) = (node.predecessors()?, node.successors()?);
     let taken = body.nodes.iter().map(|inner| context.take(inner)).collect::<Result<Vec<_>>>()?;

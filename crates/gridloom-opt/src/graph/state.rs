@@ -1,13 +1,15 @@
 //! The memory in which a plan keeps conditions and counts.
 //!
-//! Words have 8 bytes. If some must have their initial values at the start of every launch, a
-//! kernel before all other nodes copies them from an image.
+//! Words have 8 bytes. The first launch writes their initial values, so that planning never waits
+//! for the device. If some must have them at the start of every launch, a kernel before all other
+//! nodes copies them from an image.
 
 use std::sync::Arc;
 
 use gridloom_core::Result;
 use gridloom_core::backend::{Allocation, Device};
 use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::op::{MemcpyOp, Operation};
 
 /// The most bytes of one plan.
 const MAX_BYTES: u64 = 64 << 10;
@@ -19,6 +21,8 @@ pub(crate) const MARK: u64 = 1 << 32;
 #[derive(Debug)]
 pub(crate) struct PlanMemory {
     memory: Arc<dyn Allocation>,
+    /// A copy of the initial values, if a launch must start with them.
+    image: Option<Arc<dyn Allocation>>,
     /// The initial values of the words in use.
     initial: Vec<u8>,
     /// Whether a launch must start with the initial values.
@@ -28,8 +32,7 @@ pub(crate) struct PlanMemory {
 impl PlanMemory {
     pub(crate) fn new(device: &dyn Device) -> Result<Self> {
         let memory = device.allocate(MAX_BYTES, MemoryKind::Device)?;
-        device.write(&*memory, 0, &[0; MAX_BYTES as usize])?;
-        Ok(PlanMemory { memory, initial: Vec::new(), is_reset: false })
+        Ok(PlanMemory { memory, image: None, initial: Vec::new(), is_reset: false })
     }
 
     /// Returns new words with these initial values, or `None` if there is no memory left.
@@ -42,13 +45,28 @@ impl PlanMemory {
         Some(Region { base: Base::Allocation(self.memory.clone()), offset, bytes })
     }
 
-    /// Returns the memory in use, and an image of its initial values.
-    pub(crate) fn image(&self, device: &dyn Device) -> Result<(Region, Region)> {
+    /// Returns the memory in use, and where the image of its initial values is.
+    pub(crate) fn image(&mut self, device: &dyn Device) -> Result<(Region, Region)> {
         let bytes = self.initial.len() as u64;
         let image = device.allocate(bytes.max(1), MemoryKind::Device)?;
-        device.write(&*image, 0, &self.initial)?;
         let used = Region { base: Base::Allocation(self.memory.clone()), offset: 0, bytes };
-        Ok((used, Region::whole(image)))
+        Ok((used, Region::whole(self.image.insert(image).clone())))
+    }
+
+    /// Returns the copies that write the initial values. They run before the first launch.
+    pub(crate) fn into_writes(self) -> Vec<Operation> {
+        let PlanMemory { memory, image, initial, .. } = self;
+        let bytes = initial.len() as u64;
+        if bytes == 0 {
+            return Vec::new();
+        }
+        let initial: Arc<[u8]> = initial.into();
+        let write = |memory| {
+            let dst = Region { base: Base::Allocation(memory), offset: 0, bytes };
+            let src = Region { base: Base::Bytes(initial.clone()), offset: 0, bytes };
+            Operation::Memcpy(Arc::new(MemcpyOp::linear(dst, src, bytes)))
+        };
+        [Some(memory), image].into_iter().flatten().map(write).collect()
     }
 }
 

@@ -41,7 +41,7 @@ impl Run {
     /// nothing.
     pub(super) fn push(
         &mut self,
-        context: &Context,
+        context: &Context<'_>,
         definition: &Definition,
         node: NodeKey,
     ) -> Result<(), String> {
@@ -93,7 +93,7 @@ impl Run {
 
     fn conditional(
         &mut self,
-        context: &Context,
+        context: &Context<'_>,
         definition: &Definition,
         node: NodeKey,
         conditional: &ConditionalOp,
@@ -272,7 +272,7 @@ pub(super) fn is_on_device(region: &Region) -> bool {
 }
 
 /// Returns a node as a step, if it can be one.
-fn step(context: &Context, definition: &Definition, key: NodeKey) -> Option<Candidate> {
+fn step(context: &Context<'_>, definition: &Definition, key: NodeKey) -> Option<Candidate> {
     let candidate = context.survey.candidate(definition, key, Role::Step)?;
     if candidate.blocks() != 1 {
         context.survey.note(

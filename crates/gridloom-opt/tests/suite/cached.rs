@@ -13,7 +13,7 @@ use crate::common::devices;
 use crate::graphs::Kernels;
 
 fn options() -> InstantiateOptions {
-    let optimizer = Arc::new(GraphOptimizer::new(Optimizations::ALL));
+    let optimizer = Arc::new(GraphOptimizer::new(Optimizations::ALL).everything());
     InstantiateOptions { optimizer: Some(optimizer), ..InstantiateOptions::default() }
 }
 

@@ -8,7 +8,7 @@ use gridloom_core::op::{ArgValue, ConditionalForm, NodeKind, Operation, PointerV
 use gridloom_core::{Condition, Graph, Node};
 use gridloom_opt::{Optimization, Optimizations};
 
-use crate::graphs::{Kernels, fill, only, optimized, pointer, value};
+use crate::graphs::{GPU, Kernels, fill, only, optimized, pointer, value};
 
 fn handle(condition: &Condition) -> ArgValue {
     ArgValue::Pointer(PointerValue::Condition(condition.key()))
@@ -202,7 +202,7 @@ fn a_kernel_that_also_sets_the_condition_of_a_conditional_that_stays_keeps_both(
 #[test]
 fn passes_of_a_branch_that_only_kernels_decide_are_counted_where_they_are_asked_for() {
     use gridloom_opt::{GraphOptimizer, Profile};
-    let gpu = Profile { early_blocks: None, costly_conditionals: true, counts_passes: false };
+    let gpu = Profile { early_blocks: None, counts_passes: false, ..GPU };
     for kernels in Kernels::all() {
         let (x, choice) = (kernels.words(&[1; 64]), kernels.words(&[1]));
         let graph = Graph::new(&kernels.device);
@@ -226,5 +226,30 @@ fn passes_of_a_branch_that_only_kernels_decide_are_counted_where_they_are_asked_
                 Err(error) => assert!(!count_passes && error.to_string().contains("count_passes"), "{error}"),
             }
         }
+    }
+}
+
+#[test]
+fn a_loop_of_several_blocks_that_comes_first_is_repeated() {
+    for kernels in Kernels::all() {
+        let (x, left) = (kernels.words(&[1; 64]), kernels.words(&[20]));
+        let graph = Graph::new(&kernels.device);
+        let test = Test::Value(Region::whole(left.clone()));
+        let repeat = conditional(&graph, &[], ConditionalForm::While, test, 1);
+        let body = repeat.bodies().unwrap().remove(0);
+        body.add(&[], kernels.mix(&x, 1, 2, 32)).unwrap();
+        let last =
+            body.add(&[], kernels.launch("decrement", LaunchConfig::one(), vec![pointer(&left)])).unwrap();
+        drop(last);
+        let executable = optimized(&graph, Optimizations::ALL);
+        let report = executable.report();
+        assert!(
+            report.optimized.iter().any(|line| line.contains("before the device tests again")),
+            "{report:?}"
+        );
+        kernels.run(&executable);
+        let expected = (0..20).fold(1u32, |value, _| value.wrapping_mul(31).wrapping_add(1));
+        assert_eq!(kernels.read(&x), [expected; 64]);
+        assert_eq!(executable.passes(&repeat).unwrap(), 20);
     }
 }

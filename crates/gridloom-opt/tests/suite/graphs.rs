@@ -84,7 +84,13 @@ pub(crate) fn copy(dst: &Arc<dyn Allocation>, src: &Arc<dyn Allocation>) -> Oper
 }
 
 /// A device on which everything is worthwhile.
-const GPU: Profile = Profile { early_blocks: Some(264), costly_conditionals: true, counts_passes: true };
+pub(crate) const GPU: Profile = Profile {
+    early_blocks: Some(264),
+    costly_nodes: true,
+    costly_conditionals: true,
+    max_batched_blocks: 512,
+    counts_passes: true,
+};
 
 pub(crate) fn optimized(graph: &Graph, wanted: Optimizations) -> Executable {
     let optimizer = GraphOptimizer::new(wanted).with_profile(GPU);

@@ -5,6 +5,7 @@ mod ptx_file;
 
 mod common;
 
+mod automatic;
 mod cached;
 mod conditionals;
 mod files;

@@ -12,6 +12,7 @@ use gridloom_core::op::{
 use gridloom_core::{Executable, Graph, Node};
 use gridloom_opt::{Optimization, Optimizations};
 
+use crate::automatic::automatic;
 use crate::graphs::{Kernels, copy, fill, only, optimized, pointer, value};
 
 /// A small generator of random numbers, the same on every machine.
@@ -355,5 +356,41 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
             }
         }
         assert_eq!(done.len(), KINDS.len(), "some of {KINDS:?} happened in no graph: {done:?}");
+    }
+}
+
+#[test]
+fn random_graphs_leave_the_same_while_they_are_optimised_and_edited() {
+    let first = count("GRIDLOOM_RANDOM_FIRST", 0);
+    for kernels in Kernels::all() {
+        let mut switched = 0;
+        for seed in first..first + count("GRIDLOOM_RANDOM_GRAPHS", 20) {
+            let program = Program::new(&kernels, seed);
+            let plain = program.root.instantiate().unwrap();
+            let executable = automatic(&program.root, 1);
+            let mut random = Random::new(seed + 99);
+            let mut was_optimized = false;
+            for round in 0..16 {
+                if random.one_in(4)
+                    && let Some(edit) = Edit::random(&program, &mut random)
+                {
+                    edit.apply(&plain);
+                    edit.apply(&executable);
+                }
+                program.start();
+                let expected = program.run(&plain);
+                program.start();
+                let got = program.run(&executable);
+                let is_optimized = executable.optimized_graph().unwrap().is_some();
+                assert_eq!(got, expected, "seed {seed}, round {round}, optimised: {is_optimized}");
+                was_optimized |= is_optimized;
+                // Sometimes the kernels get the time to be finished.
+                if random.one_in(3) {
+                    std::thread::sleep(std::time::Duration::from_millis(random.below(8)));
+                }
+            }
+            switched += u32::from(was_optimized);
+        }
+        assert!(switched > 0, "no graph was optimised");
     }
 }

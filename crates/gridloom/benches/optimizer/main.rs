@@ -4,7 +4,8 @@
 //! Both run the same kernels with the same arguments, and what they leave is compared bit for bit.
 //! Each number is a median, and each ratio the median of the ratios of rounds. Without a GPU there
 //! is nothing to measure, and one line says so. `--cpu` measures the CPU device, beside the graph
-//! as it was written. A word chooses the rows whose names contain it.
+//! as it was written. `--passes=NAMES` measures some passes instead of all, `--report` prints what
+//! was done, and a word chooses the rows whose names contain it.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod driver;
@@ -185,7 +186,7 @@ impl Work {
         make: impl Fn(&Self) -> Result<Case>,
     ) -> Result<()> {
         let (plain, case) = (make(self)?, make(self)?);
-        let options = InstantiateOptions::new().optimize(Optimizations::ALL);
+        let options = InstantiateOptions::new().optimize(passes()?);
         let optimized = case.graph.instantiate_with(&options)?;
         if std::env::args().any(|argument| argument == "--report") {
             println!("{:#?}", optimized.report());
@@ -214,7 +215,8 @@ impl Work {
                 by_turns(table, row, rounds, &mut baseline, &mut optimized)?;
             }
             None => {
-                let executable = plain.graph.instantiate()?;
+                let written = InstantiateOptions::new().optimize(Optimizations::NONE);
+                let executable = plain.graph.instantiate_with(&written)?;
                 let mut baseline = |launches: usize| {
                     let run = || {
                         (0..launches).try_for_each(|_| executable.launch(&self.stream))?;
@@ -243,6 +245,47 @@ impl Work {
         {
             table.failed(name, &error);
         }
+        let name = format!("launches of a chain of {NODES} that is optimised meanwhile");
+        if table.wants(&name)
+            && let Err(error) = self.automatic(&name)
+        {
+            table.failed(&name, &error);
+        }
+    }
+
+    /// Launches a graph with the default options until its optimised form runs, and prints what the
+    /// launches before, meanwhile and after took the host.
+    fn automatic(&self, name: &str) -> Result<()> {
+        const MOST: usize = 20_000;
+        let options = InstantiateOptions::new().optimize(Optimizations::NONE);
+        let (plain, case) = (self.chain(1)?, self.chain(1)?);
+        let (plain, executable) = (plain.graph.instantiate_with(&options)?, case.graph.instantiate()?);
+        let launch = |executable: &Executable| {
+            self.stream.synchronize()?;
+            timed(|| executable.launch(&self.stream)).map(|(took, ())| took.as_secs_f64() * 1e6)
+        };
+        let mut alone = Vec::new();
+        for _ in 0..200 {
+            alone.push(launch(&plain)?);
+        }
+        let (mut meanwhile, mut after) = (Vec::new(), Vec::new());
+        while after.len() < 200 && meanwhile.len() < MOST {
+            let is_taken = executable.optimized_graph()?.is_some();
+            let took = launch(&executable)?;
+            if is_taken { after.push(took) } else { meanwhile.push(took) }
+        }
+        // The last of them took the optimised form over.
+        let takes_over = meanwhile.pop().unwrap_or(f64::NAN);
+        let slowest = meanwhile.iter().copied().fold(0.0, f64::max);
+        println!(
+            "\n{name}, host time in µs: {:.2} without the optimiser; {:.2} in {} launches until the kernels were \
+             made, the slowest {slowest:.1}; {takes_over:.1} in the launch that took them over; {:.2} after",
+            measure::median(alone),
+            measure::median(meanwhile.clone()),
+            meanwhile.len(),
+            measure::median(after)
+        );
+        Ok(())
     }
 
     fn instantiate(&self, table: &mut Table, name: &str) -> Result<()> {
@@ -287,6 +330,30 @@ impl Work {
             })
             .collect::<Result<Vec<_>>>()?;
         let mut by = 0u32;
+        let with_launch = format!("{name}, and launch");
+        table.compare(
+            (&with_launch, 1.0),
+            41,
+            &mut || {
+                let (took, ()) = timed(|| {
+                    let (node, launch) = &launches[0];
+                    graph.set_parameters(&executable, node, launch)?;
+                    executable.launch()
+                })?;
+                executable.synchronize()?;
+                Ok(took)
+            },
+            &mut || {
+                by += 1;
+                let (took, ()) = timed(|| {
+                    // SAFETY: the kernel takes any number there.
+                    unsafe { optimized.node(&nodes[0])?.set_arg_unchecked(3, Arg::value(by)) }?;
+                    optimized.launch(&self.stream)
+                })?;
+                self.stream.synchronize()?;
+                Ok(took)
+            },
+        )?;
         table.compare(
             (name, 1.5),
             41,
@@ -315,6 +382,17 @@ impl Work {
                 Ok(took / CHANGED as u32)
             },
         )
+    }
+}
+
+/// Returns the passes to measure.
+fn passes() -> Result<Optimizations> {
+    let chosen = std::env::args().find_map(|argument| argument.strip_prefix("--passes=").map(str::to_owned));
+    match chosen {
+        Some(names) => {
+            names.parse().map_err(|message: String| Error::new(gridloom::ErrorKind::InvalidArgument, message))
+        }
+        None => Ok(Optimizations::ALL),
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn timed<R>(work: impl FnOnce() -> Result<R>) -> Result<(Duration, R)
     Ok((start.elapsed(), result))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -33,7 +33,7 @@ pub use params::{Bind, BindAll, Length, Param, Scalar, Shape, Spec, Specs};
 pub use params::{Binding, Bindings, Origin, ParamId};
 pub use sequence::{Loop, Sections, Sequence};
 
-use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Optimizations, Result, Stream};
+use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Optimize, Result, Stream};
 
 /// The greatest depth to which callables may call each other.
 pub(crate) const MAX_INLINE_DEPTH: usize = 32;
@@ -299,7 +299,7 @@ impl<S: Specs> Inner<S> {
     fn instantiate_options(&self) -> Result<InstantiateOptions> {
         Ok(InstantiateOptions {
             conditional_mode: self.options.conditional_mode,
-            optimizer: crate::optimize::optimizer(Optimizations::NONE)?,
+            optimizer: crate::optimize::optimizer(Optimize::Automatic)?,
             ..InstantiateOptions::default()
         })
     }

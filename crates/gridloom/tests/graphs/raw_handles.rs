@@ -18,6 +18,11 @@ fn an_executable_has_the_raw_handles_of_its_graph_and_nodes() {
         let second = kernels.bump(&first, &value, 2)?;
         let between = second.empty()?;
         let executable = graph.instantiate()?;
+        if executable.optimized_graph()?.is_some() {
+            // Both are steps of one kernel, which is no node of the graph.
+            assert!(node_to_raw(&executable, &first)?.is_none());
+            return Ok(());
+        }
         let parts = executable_to_raw(&executable)?;
         assert_eq!(parts.len(), 1);
         assert!(!parts[0].graph.is_null() && !parts[0].executable.is_null());
