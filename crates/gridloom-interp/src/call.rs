@@ -188,7 +188,7 @@ impl Warp {
 /// Returns the function at an address.
 fn resolve(code: &Code, address: u64) -> Option<u32> {
     let symbol = address.checked_sub(FUNCTION_WINDOW)?;
-    *code.by_symbol.get(usize::try_from(symbol).ok()?)?
+    code.by_symbol.get(&u32::try_from(symbol).ok()?).copied()
 }
 
 /// Returns the function that an instruction belongs to.

@@ -4,6 +4,7 @@ use super::fault::{SourceLine, Space};
 use super::lanes::{Lanes, Lanewise, Slot, Source};
 use gridloom_ptx::op::{RedOp, ReduxOp, ShuffleMode, VoteMode};
 use gridloom_ptx::{ScalarType, SpecialReg};
+use std::collections::HashMap;
 
 /// An index into the instructions of a kernel.
 pub type Pc = u32;
@@ -16,8 +17,8 @@ pub struct Code {
     pub constants: Vec<Lanes>,
     /// The kernel first, then the functions it can call.
     pub functions: Vec<Function>,
-    /// The index in `functions` of each symbol of the module.
-    pub by_symbol: Vec<Option<u32>>,
+    /// The index in `functions` of each function, by its symbol.
+    pub by_symbol: HashMap<u32, u32>,
 }
 
 /// The source position of an instruction.

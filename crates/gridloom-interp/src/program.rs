@@ -5,7 +5,7 @@ use super::error::Error;
 use super::kernel::KernelCode;
 use super::layout::Layout;
 use gridloom_ptx::op::{ConvertOp, MemoryOp, Op};
-use gridloom_ptx::{Module, Operand, SymbolId, VarRef};
+use gridloom_ptx::{Function, Module, Operand, SymbolId, VarRef};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +17,8 @@ pub struct Program {
     pub(crate) addresses: Vec<u64>,
     kernels: Mutex<HashMap<String, Arc<KernelCode>>>,
     functions_by_address: OnceLock<Vec<SymbolId>>,
+    /// The kernels of the module by name. A module may have thousands.
+    entries: OnceLock<HashMap<String, SymbolId>>,
 }
 
 impl Program {
@@ -27,7 +29,14 @@ impl Program {
     /// If the numbers of addresses and variables differ.
     pub fn new(module: Arc<Module>, layout: Layout, addresses: Vec<u64>) -> Self {
         assert_eq!(layout.variables().len(), addresses.len(), "one address per variable");
-        Self { module, layout, addresses, kernels: Mutex::default(), functions_by_address: OnceLock::new() }
+        Self {
+            module,
+            layout,
+            addresses,
+            kernels: Mutex::default(),
+            functions_by_address: OnceLock::new(),
+            entries: OnceLock::new(),
+        }
     }
 
     /// Returns the module.
@@ -56,12 +65,17 @@ impl Program {
         if let Some(kernel) = self.kernels.lock().get(name) {
             return Ok(kernel.clone());
         }
-        let Some((id, _)) = self.module.entry(name) else {
+        let Some(&id) = self.entries().get(name) else {
             let known = self.module.entries().map(|(_, function)| function.name.clone()).collect();
             return Err(Error::UnknownKernel { name: name.to_owned(), known });
         };
         let kernel = Arc::new(decode::kernel(self, id)?);
         Ok(self.kernels.lock().entry(name.to_owned()).or_insert(kernel).clone())
+    }
+
+    fn entries(&self) -> &HashMap<String, SymbolId> {
+        let named = |(id, entry): (SymbolId, &Function)| (entry.name.clone(), id);
+        self.entries.get_or_init(|| self.module.entries().map(named).collect())
     }
 
     /// Returns the functions whose address is taken anywhere in the module, by an instruction or in

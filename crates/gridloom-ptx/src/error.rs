@@ -56,7 +56,9 @@ impl Diagnostic {
     /// position.
     #[must_use]
     pub fn render(&self, file: &str) -> String {
-        let mut out = format!("{file}:{}:{}: {}", self.line, self.column, self.message);
+        // An empty text has no lines.
+        let position = if self.line > 0 { format!(":{}:{}", self.line, self.column) } else { String::new() };
+        let mut out = format!("{file}{position}: {}", self.message);
         if self.line > 0 {
             let (shown, column, dots) = self.excerpt();
             // Tabs are kept in the line below, so that the caret is right for every tab width.
@@ -144,7 +146,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Returns the candidate most similar to `wrong`, if one is similar enough.
+/// Returns the candidate most similar to `wrong`, if one is similar enough: of several the first in
+/// alphabetical order, so that a text always has the same messages.
 pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Suggestions for longer words are not useful, and the search must stay cheap on hostile input.
     const LONGEST: usize = 40;
@@ -162,7 +165,7 @@ pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>
         .filter(|candidate| candidate.len().abs_diff(wrong.len()) <= allowed && *candidate != wrong)
         .map(|candidate| (edit_distance(wrong, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
+        .min()
         .map(|(_, candidate)| candidate)
 }
 

@@ -118,7 +118,47 @@ pub const NOT_RUN: &[NotRun] = &[
     },
 ];
 
+/// The modifiers that can follow a mnemonic of the table directly, up to `::`. Mnemonics that are
+/// not listed take too many.
+const FIRST_MODIFIERS: &[(&str, &[&str])] = &[
+    ("mma", &["sync", "sp"]),
+    ("wmma", &["load", "store", "mma"]),
+    ("wgmma", &["fence", "mma_async", "commit_group", "wait_group"]),
+    (
+        "tcgen05",
+        &[
+            "alloc",
+            "dealloc",
+            "relinquish_alloc_permit",
+            "ld",
+            "st",
+            "wait",
+            "cp",
+            "shift",
+            "mma",
+            "commit",
+            "fence",
+        ],
+    ),
+    ("ldmatrix", &["sync"]),
+    ("stmatrix", &["sync"]),
+    ("movmatrix", &["sync"]),
+    ("istypep", &["texref", "samplerref", "surfref"]),
+    ("tensormap", &["replace", "cp_fenceproxy"]),
+    ("multimem", &["ld_reduce", "st", "red", "cp"]),
+    ("clusterlaunchcontrol", &["try_cancel", "query_cancel"]),
+];
+
 impl NotRun {
+    /// Returns the first modifier of an instruction of the table if no instruction has it there.
+    pub(crate) fn unknown_modifier<'a>(mnemonic: &str, modifiers: &'a [String]) -> Option<&'a str> {
+        let (_, allowed) = FIRST_MODIFIERS.iter().find(|(known, _)| *known == mnemonic)?;
+        modifiers.first().map(String::as_str).filter(|first| {
+            let (word, _) = first.split_once("::").unwrap_or((first, ""));
+            !allowed.contains(&word)
+        })
+    }
+
     /// The family of an instruction, if it is one of the table.
     ///
     /// ```

@@ -1,31 +1,42 @@
 //! Writer of an indented text tree.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::picture::{Graph, Picture};
 
 impl Picture {
     /// Returns the graph as an indented tree: a line for each node with its dependencies, and its
-    /// bodies below it.
+    /// bodies below it. Control characters in names, which could affect a terminal, are replaced.
     pub fn to_tree(&self) -> String {
-        let mut text = format!("{} ({} nodes)\n", self.title, self.node_count());
+        let mut text = format!("{} ({} nodes)\n", printable(&self.title), self.node_count());
         write_graph(&mut text, &self.graph, 1);
         text
     }
 }
 
+/// Returns a name without control characters.
+fn printable(name: &str) -> Cow<'_, str> {
+    if name.contains(char::is_control) {
+        Cow::Owned(name.replace(char::is_control, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
 fn write_graph(text: &mut String, graph: &Graph, depth: usize) {
-    let names: std::collections::HashMap<usize, &str> =
-        graph.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
-    let mut waits: std::collections::HashMap<usize, Vec<&str>> = std::collections::HashMap::new();
+    let names: HashMap<usize, Cow<'_, str>> =
+        graph.nodes.iter().map(|node| (node.id, printable(&node.name))).collect();
+    let mut waits: HashMap<usize, Vec<&str>> = HashMap::new();
     for edge in &graph.edges {
-        waits.entry(edge.to).or_default().push(names.get(&edge.from).copied().unwrap_or("?"));
+        waits.entry(edge.to).or_default().push(names.get(&edge.from).map_or("?", |name| name));
     }
     for node in &graph.nodes {
         let indent = "  ".repeat(depth);
-        let _ = write!(text, "{indent}{}", node.name);
+        let _ = write!(text, "{indent}{}", printable(&node.name));
         if !node.name.starts_with(&node.kind) {
-            let _ = write!(text, "  [{}]", node.kind);
+            let _ = write!(text, "  [{}]", printable(&node.kind));
         }
         match waits.get(&node.id).map(Vec::as_slice) {
             None | Some([]) => {}
@@ -39,7 +50,7 @@ fn write_graph(text: &mut String, graph: &Graph, depth: usize) {
         text.push('\n');
         for body in &node.bodies {
             if !body.label.is_empty() {
-                let _ = writeln!(text, "{indent}  {}:", body.label);
+                let _ = writeln!(text, "{indent}  {}:", printable(&body.label));
             }
             write_graph(text, &body.graph, depth + 1 + usize::from(!body.label.is_empty()));
         }

@@ -87,6 +87,18 @@ fn the_tree_indents_bodies_and_says_what_nodes_wait_for() {
 }
 
 #[test]
+fn the_tree_has_no_control_characters_of_names() {
+    let picture = read(&json(
+        r#"{ "id": 0, "name": "a\u001b[31m\n", "kind": "kernel\u0007" }, { "id": 1, "name": "b", "kind": "kernel" }"#,
+        r#"{ "from": 0, "to": 1 }"#,
+    ))
+    .expect("a graph");
+    let tree = picture.to_tree();
+    assert!(!tree.contains(|c: char| c.is_control() && c != '\n'), "{tree:?}");
+    assert_eq!(tree.lines().count(), 3, "{tree:?}");
+}
+
+#[test]
 fn a_drawing_holds_every_name_escaped() {
     let picture =
         read(&json(r#"{ "id": 0, "name": "a<b>&\"c\u0001", "kind": "kernel" }"#, "")).expect("a graph");

@@ -22,6 +22,9 @@ pub(crate) fn run(command: &Ptx) -> Result<(), Failure> {
 
 /// Does the same to each file. A file that fails is reported, and the others are done all the same.
 fn for_each(files: &[PathBuf], each: impl Fn(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+    if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        return Err("`-` stands for standard input, which can be read once; name it once".into());
+    }
     let mut failed = false;
     for file in files {
         match each(file) {

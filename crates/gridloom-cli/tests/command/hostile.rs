@@ -32,6 +32,7 @@ impl Files {
         folder.write("deep.json", "[".repeat(200_000).as_bytes());
         folder.write("deep.dot", format!("digraph {{ {}", "subgraph {".repeat(200_000)).as_bytes());
         folder.write("graph.dot", b"digraph { a -> b }");
+        folder.write("escape.dot", b"digraph { \"\x1b[31m\" -> b -> ");
         folder.write("cut.dot", b"digraph { a -> ");
         folder.write("other.json", b"{\"format\": \"something else\"}");
         folder.write("wrong.json", b"{\"format\": \"gridloom-graph\", \"nodes\": 7}");
@@ -85,6 +86,7 @@ const CASES: &[(&str, &str)] = &[
     ("show @scale.ptx", "@scale.ptx"),
     ("show @scale.ptx --svg --html", "--html"),
     ("show @scale.ptx --profile @missing", "--html"),
+    ("show @escape.dot", "@escape.dot: line 1"),
     ("show @cut.dot", "@cut.dot: line 1"),
     ("show @graph.dot --dot --svg", "--svg"),
     ("show @graph.dot --svg -o @", "directory"),
@@ -97,7 +99,9 @@ const CASES: &[(&str, &str)] = &[
     ("ptx check", "<FILE>"),
     ("ptx check @missing", "No such file"),
     ("ptx check @", "directory"),
-    ("ptx check @empty", "a PTX module starts with .version"),
+    ("ptx check - @scale.ptx -", "name it once"),
+    ("ptx info - -", "name it once"),
+    ("ptx check @empty", "@empty: a PTX module starts with .version"),
     ("ptx check @binary", "no text"),
     ("ptx check @zeros", "a PTX module starts with .version"),
     ("ptx check @huge", "larger than 256 MiB"),

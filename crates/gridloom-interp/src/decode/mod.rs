@@ -70,7 +70,7 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
             positions: Vec::new(),
             constants: Vec::new(),
             functions: Vec::new(),
-            by_symbol: vec![None; module.symbols.len()],
+            by_symbol: HashMap::new(),
         },
         found: Vec::new(),
         constants: HashMap::new(),
@@ -118,13 +118,13 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
 impl Decoder<'_> {
     /// Returns the index of a function in the code. A new function is queued for decoding.
     fn find(&mut self, id: SymbolId) -> u32 {
-        if let Some(index) = self.code.by_symbol[id.index()] {
+        if let Some(&index) = self.code.by_symbol.get(&id.0) {
             return index;
         }
         let index = self.found.len() as u32;
         self.found.push(id);
         self.code.functions.push(Function::default());
-        self.code.by_symbol[id.index()] = Some(index);
+        self.code.by_symbol.insert(id.0, index);
         index
     }
 

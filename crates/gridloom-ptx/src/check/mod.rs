@@ -182,7 +182,16 @@ impl<'a> Checker<'a> {
 
     /// Reports an instruction outside the model, unless it is one that exists.
     fn unsupported(&mut self, span: Span, op: &Unsupported) {
-        if NotRun::find(&op.mnemonic, &op.modifiers).is_some() || self.found.len() >= limits::DIAGNOSTICS {
+        if self.found.len() >= limits::DIAGNOSTICS {
+            return;
+        }
+        let version = (self.module.version.major, self.module.version.minor);
+        if NotRun::find(&op.mnemonic, &op.modifiers).is_some() {
+            let unknown = NotRun::unknown_modifier(&op.mnemonic, &op.modifiers);
+            if let Some(unknown) = unknown.filter(|_| version <= NEWEST_PTX) {
+                let message = format!("`{}` has no `.{unknown}`", op.mnemonic);
+                self.found.push(Diagnostic::new(&self.module.source, self.word(span, unknown), message));
+            }
             return;
         }
         let known = || MNEMONICS.iter().copied().chain(NotRun::mnemonics());
@@ -195,12 +204,11 @@ impl<'a> Checker<'a> {
         if let Some(meant) = closest(mnemonic, known()).filter(|_| !known().any(|known| known == mnemonic)) {
             diagnostic = diagnostic.with_help(format!("did you mean `{meant}`?"));
         } else {
-            let version = self.module.version;
             let (major, minor) = NEWEST_PTX;
-            if (version.major, version.minor) > NEWEST_PTX {
+            if version > NEWEST_PTX {
                 diagnostic = diagnostic.with_help(format!(
                     "the module is PTX {}.{}, and Gridloom knows PTX up to {major}.{minor}",
-                    version.major, version.minor
+                    version.0, version.1
                 ));
             }
         }

@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn unknown_symbol<T>(&mut self, name: &str, span: Span) -> Parse<T> {
-        let near = closest(name, self.symbols.keys().copied()).map(str::to_owned);
+        let near = closest(name, self.module.symbols.iter().map(Symbol::name)).map(str::to_owned);
         let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => "declare it before this line".to_owned(),

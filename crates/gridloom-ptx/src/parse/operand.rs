@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 let locals = self.fun.names.visible().map(|(name, _)| name);
-                closest(name, locals.chain(self.symbols.keys().copied()))
+                closest(name, locals.chain(self.module.symbols.iter().map(Symbol::name)))
                     .map(|near| format!("did you mean `{near}`?"))
             }
         };

@@ -51,6 +51,8 @@ fn instructions_that_do_not_exist_are_wrong_and_underlined() {
         ("mna.sync %r1;", "there is no instruction `mna`", "mna", Some("did you mean `mma`?")),
         ("add.sideways.s32 %r1, %r2, %r3;", "`add` has no `.sideways`", "sideways", None),
         ("ld.global.u99 %r1, [%rd1];", "`ld` has no `.u99`", "u99", None),
+        ("wgmma.fences.sync.aligned;", "`wgmma` has no `.fences`", "fences", None),
+        ("tcgen05.steal %r1;", "`tcgen05` has no `.steal`", "steal", None),
         ("cp.sync %r1;", "`cp` needs `.async`", "cp.sync", None),
     ];
     for (text, message, culprit, help) in cases {
@@ -69,6 +71,18 @@ fn newer_ptx_is_said_to_be_newer() {
     let text = ".version 99.1\n.target sm_80\n.entry k() { zzzzzzzz; }";
     let found = check(&gridloom_ptx::parse(text).expect("a module"));
     assert_eq!(found[0].help.as_deref(), Some("the module is PTX 99.1, and Gridloom knows PTX up to 9.2"));
+    // A newer version may have given an instruction a new modifier.
+    let text = ".version 99.1\n.target sm_80\n.entry k() { wgmma.fences; }";
+    assert_eq!(check(&gridloom_ptx::parse(text).expect("a module")), []);
+}
+
+#[test]
+fn a_text_always_has_the_same_suggestions() {
+    let declared: String = (0..50).rev().map(|index| format!(".func f{index}() {{ ret; }}\n")).collect();
+    let text = format!(".version 7.0\n.target sm_70\n{declared}.entry k() {{ call f; ret; }}");
+    let help = || gridloom_ptx::parse(&text).expect_err("f is not declared").diagnostics()[0].help.clone();
+    assert_eq!(help().as_deref(), Some("did you mean `f0`?"));
+    assert_eq!(help(), help());
 }
 
 #[test]
