@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::AccessKind;
+use super::footprint::Footprint;
 use crate::graph::definition::{Definition, NodeKey};
 use crate::memory::{Base, Region};
 use crate::op::contract::ParamKind;
@@ -21,19 +22,8 @@ pub(super) enum Space {
 pub(super) struct Access<'a> {
     pub(super) kind: AccessKind,
     pub(super) space: Space,
-    /// The first byte. `end` is one past the last byte.
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// The rows, if there are gaps between them.
-    pub(super) rows: Option<Rows>,
+    pub(super) footprint: Footprint,
     region: &'a Region,
-}
-
-/// Rows with gaps between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rows {
-    pub(super) width: u64,
-    pub(super) pitch: u64,
 }
 
 impl Access<'_> {
@@ -46,7 +36,14 @@ impl Access<'_> {
         };
         let start = origin.saturating_add(region.offset);
         let end = start.saturating_add(region.bytes);
-        (start < end).then_some(Access { kind, space, start, end, rows: None, region })
+        (start < end).then_some(Access { kind, space, footprint: Footprint::plain(start, end), region })
+    }
+
+    /// Returns the access to some rows of the region only.
+    fn of_rows(mut self, extents: [u64; 3], pitch: u64, plane: u64) -> Self {
+        let Footprint { start, end, .. } = self.footprint;
+        self.footprint = Footprint::rows(start, end, extents, pitch, plane);
+        self
     }
 
     /// Returns the first byte of the memory that the region is a part of.
@@ -70,52 +67,6 @@ impl Access<'_> {
             Base::Bytes(_) => "bytes of the graph".to_owned(),
         }
     }
-
-    /// Returns whether the two accesses have a byte in common. For rows with different gaps the
-    /// answer may be `true` although they have none.
-    pub(super) fn overlaps(&self, other: &Footprint) -> bool {
-        if self.start >= other.end || other.start >= self.end {
-            return false;
-        }
-        match (self.rows, other.rows) {
-            (None, None) => true,
-            (Some(ours), Some(theirs)) if ours.pitch == theirs.pitch && ours.pitch > 0 => {
-                // Columns of one matrix: the rows of both start at fixed positions of a line.
-                let pitch = ours.pitch;
-                let shift = if other.start >= self.start {
-                    (other.start - self.start) % pitch
-                } else {
-                    (pitch - (self.start - other.start) % pitch) % pitch
-                };
-                shift < ours.width || shift + theirs.width > pitch
-            }
-            (Some(ours), None) => touches(self.start, self.end, ours, other.start, other.end),
-            (None, Some(theirs)) => touches(other.start, other.end, theirs, self.start, self.end),
-            (Some(_), Some(_)) => true,
-        }
-    }
-
-    pub(super) fn footprint(&self) -> Footprint {
-        Footprint { start: self.start, end: self.end, rows: self.rows }
-    }
-}
-
-/// The bytes of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Footprint {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) rows: Option<Rows>,
-}
-
-/// Returns whether a plain range touches one of the rows between `start` and `end`.
-fn touches(start: u64, end: u64, rows: Rows, from: u64, to: u64) -> bool {
-    if rows.pitch == 0 {
-        return true;
-    }
-    let (from, to) = (from.max(start), to.min(end));
-    let place = (from - start) % rows.pitch;
-    place < rows.width || place + (to - from) > rows.pitch
 }
 
 /// The memory that an operation uses, or `None` where that is not known.
@@ -178,27 +129,12 @@ fn of_kernel(op: &KernelOp) -> Accesses<'_> {
 
 fn of_memset(op: &MemsetOp) -> Option<Access<'_>> {
     let width = op.width.saturating_mul(op.element_size.into());
-    let access = Access::new(AccessKind::Write, &op.dst)?;
-    Some(with_rows(access, width, op.pitch, op.height))
+    Some(Access::new(AccessKind::Write, &op.dst)?.of_rows([width, op.height, 1], op.pitch, 0))
 }
 
 fn of_memcpy(op: &MemcpyOp) -> impl Iterator<Item = Access<'_>> {
-    let side = |kind, side: &'_ crate::op::CopySide| (kind, side.pitch, side.rows);
-    let (read, write) = (side(AccessKind::Read, &op.src), side(AccessKind::Write, &op.dst));
-    [(read, &op.src.region), (write, &op.dst.region)].into_iter().filter_map(
-        move |((kind, pitch, rows), region)| {
-            let access = Access::new(kind, region)?;
-            // Planes without a gap between them form rows like any others.
-            let is_regular = op.depth <= 1 || rows == op.height;
-            let height = if is_regular { op.height.saturating_mul(op.depth) } else { 1 };
-            Some(with_rows(access, op.width, pitch, height))
-        },
-    )
-}
-
-fn with_rows(mut access: Access<'_>, width: u64, pitch: u64, height: u64) -> Access<'_> {
-    if height > 1 && pitch > width {
-        access.rows = Some(Rows { width, pitch });
-    }
-    access
+    [(AccessKind::Read, &op.src), (AccessKind::Write, &op.dst)].into_iter().filter_map(|(kind, side)| {
+        let plane = side.pitch.saturating_mul(side.rows);
+        Some(Access::new(kind, &side.region)?.of_rows([op.width, op.height, op.depth], side.pitch, plane))
+    })
 }

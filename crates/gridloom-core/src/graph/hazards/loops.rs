@@ -81,7 +81,7 @@ fn may_write(operation: &Operation, tested: &Region) -> bool {
             accesses.iter().any(|access| {
                 access.kind == AccessKind::Write
                     && access.space == tested.space
-                    && access.overlaps(&tested.footprint())
+                    && access.footprint.overlap(&tested.footprint).is_some()
             })
         }
     }

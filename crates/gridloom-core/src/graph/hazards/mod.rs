@@ -4,14 +4,19 @@
 //! all graphs of a hierarchy once, in topological order. For every byte of memory it keeps the
 //! accesses that a later one must follow (`history`). A new access that conflicts with one of
 //! them must be reachable from it (`order`). In practice the time is linear, because most nodes
-//! depend directly on what they use.
+//! depend directly on what they use, or some node between the two orders them (`dominators`).
 //!
 //! The check knows these accesses: fills write; copies read and write; kernels read the memory of
 //! their `Ptr` parameters and write that of their `PtrMut` parameters, all of the memory given for
-//! each; a conditional on a value in memory reads the value. It knows nothing about callbacks,
-//! opaque nodes and kernels without typed parameters. [`Hazards::unknown`] counts those.
+//! each; a conditional on a value in memory reads the value; a callback reads the memory that it is
+//! given. A kernel that is given a condition may set it, and the conditional of the condition tests
+//! it (`conditions`). The check knows nothing about other callbacks, opaque nodes and kernels
+//! without typed parameters. [`Hazards::unknown`] counts those.
 
 mod access;
+mod conditions;
+mod dominators;
+mod footprint;
 mod history;
 mod loops;
 mod order;
@@ -29,7 +34,7 @@ use super::definition::{Definition, GraphKey, NodeKey};
 pub const MOST_FINDINGS: usize = 100;
 /// The largest number of edges that a check follows. [`Hazards::complete`] says whether that was
 /// enough.
-const MOST_STEPS: u64 = 200_000_000;
+const MOST_STEPS: u64 = 50_000_000;
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +68,9 @@ impl Hazards {
 
 impl fmt::Display for Hazards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.findings.is_empty() {
+            f.write_str("no missing dependency was found")?;
+        }
         for (index, finding) in self.findings.iter().enumerate() {
             if index > 0 {
                 f.write_str("; ")?;
@@ -71,6 +79,9 @@ impl fmt::Display for Hazards {
         }
         if self.more > 0 {
             write!(f, "; and {} more", self.more)?;
+        }
+        if !self.complete {
+            f.write_str("; the graph is too complex to compare all of its nodes")?;
         }
         Ok(())
     }
@@ -115,6 +126,18 @@ pub enum Hazard {
         /// The first byte of the memory that both use, and the number of shared bytes at least.
         bytes: (u64, u64),
     },
+    /// A kernel can set the condition that a conditional tests, without an order between them.
+    UnorderedCondition {
+        /// The kernel.
+        setter: NodeKey,
+        /// The conditional.
+        conditional: NodeKey,
+        /// The nodes that an edge should order: these two, or the nodes of one graph that contain
+        /// them.
+        edge: (NodeKey, NodeKey),
+        /// The names of both nodes, and of both ends of the edge.
+        names: [String; 4],
+    },
     /// A loop that nothing ends once it has begun.
     EndlessLoop {
         /// The loop.
@@ -145,6 +168,15 @@ impl fmt::Display for Hazard {
                     write!(f, "; add an edge between {from} and {to}, which they are inside of")
                 }
             }
+            Hazard::UnorderedCondition { setter, conditional, edge, names } => {
+                let [one, other, from, to] = names;
+                write!(f, "{one} can set the condition that {other} tests with no order between them")?;
+                if *edge == (*setter, *conditional) {
+                    write!(f, "; add an edge from one to the other")
+                } else {
+                    write!(f, "; add an edge between {from} and {to}, which they are inside of")
+                }
+            }
             Hazard::EndlessLoop { name, reason, .. } => write!(f, "{name} {reason}"),
         }
     }
@@ -160,11 +192,15 @@ pub(crate) fn check(definition: &Definition) -> Hazards {
         hazards: Hazards { complete: true, ..Hazards::default() },
     };
     checker.graph(definition.root());
-    checker.hazards.complete &= !checker.search.gave_up();
-    for finding in loops::endless(definition) {
-        checker.hazards.add(finding);
+    let Checker { history, mut search, mut hazards, .. } = checker;
+    for finding in conditions::unordered(definition, &mut search) {
+        hazards.add(finding);
     }
-    checker.hazards
+    hazards.complete &= !search.gave_up() && !history.gave_up();
+    for finding in loops::endless(definition) {
+        hazards.add(finding);
+    }
+    hazards
 }
 
 struct Checker<'a> {

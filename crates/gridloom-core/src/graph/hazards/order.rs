@@ -2,13 +2,20 @@
 
 use std::collections::BinaryHeap;
 
-use super::history::Conflict;
-use crate::graph::definition::{Definition, NodeKey, Order};
+use rustc_hash::FxHashSet;
 
-/// Searches backwards over the edges of one graph at a time, latest node first. It stops when all
-/// targets are found. Most nodes depend directly on what they use.
+use super::dominators::Dominators;
+use super::history::Conflict;
+use crate::graph::definition::{Definition, GraphKey, NodeKey, Order};
+
+/// Asks the dominators of a graph first, and where they do not tell searches backwards over its
+/// edges, latest node first. The search stops when all targets are found. Most nodes depend directly
+/// on what they use.
 pub(super) struct Search<'a> {
     definition: &'a Definition,
+    dominators: Dominators,
+    /// The graphs whose dominators are known.
+    dominated: FxHashSet<GraphKey>,
     /// The round in which each node was last seen. `wanted` is the round in which it was last a
     /// target.
     seen: Vec<u32>,
@@ -22,7 +29,16 @@ impl<'a> Search<'a> {
     pub(super) fn new(definition: &'a Definition, steps: u64) -> Self {
         let bound = definition.node_bound();
         let (seen, wanted) = (vec![0; bound], vec![0; bound]);
-        Search { definition, seen, wanted, round: 0, heap: BinaryHeap::new(), steps_left: steps }
+        Search {
+            definition,
+            dominators: Dominators::new(definition),
+            dominated: FxHashSet::default(),
+            seen,
+            wanted,
+            round: 0,
+            heap: BinaryHeap::new(),
+            steps_left: steps,
+        }
     }
 
     /// Returns whether the search ran out of steps.
@@ -34,15 +50,23 @@ impl<'a> Search<'a> {
     pub(super) fn unordered(&mut self, node: NodeKey, earlier: &[Conflict], found: &mut Vec<Conflict>) {
         // Nodes of different graphs are compared in the innermost graph around both. There is one
         // search for each graph around `node` that contains targets.
-        let mut pairs: Vec<(NodeKey, NodeKey, &Conflict)> = earlier
-            .iter()
-            .filter_map(|conflict| {
-                let (from, to) = self.definition.in_common_graph(conflict.node, node);
-                // Both are in one node: bodies of which only one runs, or a conditional and its own
-                // body.
-                (from != to).then_some((to, from, conflict))
-            })
-            .collect();
+        let mut pairs: Vec<(NodeKey, NodeKey, &Conflict)> = Vec::new();
+        for conflict in earlier {
+            let (from, to) = self.definition.in_common_graph(conflict.node, node);
+            // Both are in one node: bodies of which only one runs, or a conditional and its own
+            // body.
+            if from == to {
+                continue;
+            }
+            self.steps_left = self.steps_left.saturating_sub(1);
+            let graph = self.definition.node(to).graph;
+            if self.dominated.insert(graph) {
+                self.dominators.add(self.definition, graph);
+            }
+            if !self.dominators.precedes(from, to) {
+                pairs.push((to, from, conflict));
+            }
+        }
         pairs.sort_by_key(|&(to, from, _)| (to, from));
         for group in pairs.chunk_by(|one, other| one.0 == other.0) {
             self.search(group[0].0, group.iter().map(|&(_, from, _)| from));

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use super::*;
 use crate::backend::Allocation;
 use crate::graph::{ConditionalSpec, EdgeKind, Graph, Node};
+use crate::launch::LaunchConfig;
 use crate::memory::{MemoryKind, Region};
-use crate::null::NullDevice;
-use crate::op::{ConditionalForm, CopySide, MemcpyOp, MemsetOp, Operation, Test};
+use crate::null::{FakeKernel, NullDevice};
+use crate::op::{
+    ArgValue, ConditionalForm, CopySide, KernelArgs, KernelOp, Launch, MemcpyOp, MemsetOp, Operation,
+    PointerValue, Test,
+};
 
 fn part(memory: &Arc<dyn Allocation>, offset: u64, bytes: u64) -> Region {
     Region::whole(memory.clone()).part(offset, bytes).expect("inside")
@@ -45,7 +49,7 @@ fn edges_missing(graph: &Graph) -> Vec<(NodeKey, NodeKey)> {
     let hazards = graph.check();
     assert!(hazards.complete);
     let edge = |hazard: &Hazard| match hazard {
-        Hazard::Unordered { edge, .. } => Some(*edge),
+        Hazard::Unordered { edge, .. } | Hazard::UnorderedCondition { edge, .. } => Some(*edge),
         Hazard::EndlessLoop { .. } => None,
     };
     hazards.findings.iter().filter_map(edge).collect()
@@ -157,6 +161,78 @@ fn a_loop_whose_condition_no_kernel_can_set_is_found() {
     assert!(
         matches!(graph.check().findings[..], [Hazard::EndlessLoop { node, .. }] if node == endless.key())
     );
+}
+
+#[test]
+fn a_kernel_that_sets_a_condition_beside_the_conditional_is_found() {
+    let device = NullDevice::new();
+    let graph = Graph::new(&device);
+    let condition = graph.condition(Some(1));
+    let kernel = FakeKernel::new("set").params([8]).on(&device);
+    let setter = |graph: &Graph, before: &[&Node]| {
+        let handle = ArgValue::Pointer(PointerValue::Condition(condition.key()));
+        let args = KernelArgs::pack(kernel.name(), kernel.params(), [handle]).unwrap();
+        // SAFETY: nothing runs on this device.
+        let op = unsafe { KernelOp::new(kernel.clone(), LaunchConfig::one(), args) };
+        graph.add(before, Operation::Kernel(Launch::new(op))).unwrap()
+    };
+    let looped = spec(ConditionalForm::While, Test::Condition(condition.key()));
+    let first = setter(&graph, &[]).named("first").unwrap();
+    let repeat = graph.add_conditional(&[&first], looped).unwrap().named("repeat").unwrap();
+    setter(&repeat.bodies().unwrap()[0], &[]);
+    setter(&repeat.bodies().unwrap()[0], &[]);
+    setter(&graph, &[&repeat]);
+    assert!(graph.check().is_empty(), "before, inside and after: {}", graph.check());
+    let beside = setter(&graph, &[]).named("beside").unwrap();
+    let found = graph.check();
+    assert_eq!(edges_missing(&graph), [(beside.key(), repeat.key())]);
+    assert!(found.to_string().contains("beside can set the condition that repeat tests"), "{found}");
+    graph.add_edge(&beside, &repeat, EdgeKind::Full).unwrap();
+    assert!(graph.check().is_empty());
+}
+
+#[test]
+fn copies_and_fills_use_no_more_of_their_memory_than_they_say() {
+    // Strips of a matrix, each given the rest of the matrix as its region, and single rows.
+    let strips = |memory: &Arc<dyn Allocation>, first_row: u64, column: u64, rows: u64, width: u64| {
+        let at = first_row * 64 + column;
+        let dst = part(memory, at, 4096 - at);
+        Operation::Memset(Arc::new(MemsetOp {
+            dst,
+            value: 0,
+            element_size: 1,
+            width,
+            height: rows,
+            pitch: 64,
+        }))
+    };
+    let (graph, memory) = setup();
+    graph.add(&[], strips(&memory, 0, 0, 8, 64)).unwrap();
+    graph.add(&[], strips(&memory, 8, 0, 8, 32)).unwrap();
+    graph.add(&[], strips(&memory, 8, 32, 8, 32)).unwrap();
+    graph.add(&[], strips(&memory, 16, 0, 1, 48)).unwrap();
+    graph.add(&[], strips(&memory, 16, 48, 1, 16)).unwrap();
+    assert!(graph.check().is_empty(), "{}", graph.check());
+    graph.add(&[], strips(&memory, 15, 40, 2, 16)).unwrap();
+    assert_eq!(edges_missing(&graph).len(), 3, "{}", graph.check());
+}
+
+#[test]
+fn boxes_of_one_volume_that_do_not_meet_need_no_order() {
+    // A volume of 4 planes of 8 rows of 16 bytes, cut in half along each axis.
+    let (graph, memory) = setup();
+    let corner = |x: u64, y: u64, z: u64| {
+        let at = (z * 8 + y) * 16 + x;
+        let dst = CopySide { region: part(&memory, at, 512 - at), pitch: 16, rows: 8 };
+        let src = CopySide { region: part(&memory, 1024, 64), pitch: 8, rows: 4 };
+        Operation::Memcpy(Arc::new(MemcpyOp { dst, src, width: 8, height: 4, depth: 2 }))
+    };
+    for index in 0..8 {
+        graph.add(&[], corner((index & 1) * 8, (index >> 1 & 1) * 4, (index >> 2) * 2)).unwrap();
+    }
+    assert!(graph.check().is_empty(), "{}", graph.check());
+    graph.add(&[], corner(4, 2, 1)).unwrap();
+    assert_eq!(edges_missing(&graph).len(), 8, "a box in the middle meets all eight");
 }
 
 /// Numbers that a seed determines.
@@ -281,6 +357,61 @@ fn an_edge_that_is_taken_out_of_a_right_graph_is_named_whenever_it_was_needed() 
         assert_eq!(found.is_empty(), model.missing().is_empty());
     }
     assert!(needed > 100, "{needed}");
+}
+
+/// Forks and joins of chains, in which most conflicts are far apart.
+#[test]
+fn far_apart_nodes_are_ordered_exactly_where_a_path_leads_from_one_to_the_other() {
+    let mut random = Random(3);
+    let (mut right, mut wrong) = (0, 0);
+    for _ in 0..500 {
+        let count = 20 + random.below(60) as usize;
+        let mut model = Model { uses: Vec::new(), edges: Vec::new() };
+        for node in 0..count {
+            model.uses.push(vec![(true, 16 * random.below(240), 16)]);
+            // Mostly chains; now and then a fork, a join or a start.
+            match random.below(16) {
+                0 => {}
+                1 | 2 if node > 1 => {
+                    let (one, other) =
+                        (random.below(node as u64) as usize, random.below(node as u64) as usize);
+                    model.edges.push((one, node));
+                    if one != other {
+                        model.edges.push((other, node));
+                    }
+                }
+                3 if node > 0 => model.edges.push((random.below(node as u64) as usize, node)),
+                _ if node > 0 => model.edges.push((node - 1, node)),
+                _ => {}
+            }
+        }
+        let (graph, nodes) = model.build();
+        let expected = model.missing();
+        let found = edges_missing(&graph);
+        for (from, to) in &found {
+            let index = |key| nodes.iter().position(|node| node.key() == key).expect("a node");
+            assert!(expected.contains(&(index(*from), index(*to))));
+        }
+        assert_eq!(found.is_empty(), expected.is_empty());
+        if expected.is_empty() { right += 1 } else { wrong += 1 }
+    }
+    assert!(right > 20 && wrong > 20, "{right} right, {wrong} wrong");
+}
+
+#[test]
+fn a_long_chain_whose_nodes_all_use_what_was_made_first_is_looked_at_whole() {
+    // 20,000 uploads, joined; then a chain of which each node reads one of them and the first.
+    let device = NullDevice::new();
+    let memory = device.allocate(20_001 * 16, MemoryKind::Device).expect("memory");
+    let graph = Graph::new(&device);
+    let uploads: Vec<Node> =
+        (0..20_000).map(|index| graph.add(&[], fill(part(&memory, index * 16, 16))).unwrap()).collect();
+    let mut last = graph.add(&uploads.iter().collect::<Vec<_>>(), Operation::Empty).unwrap();
+    for index in 0..20_000 {
+        let (dst, src) = (part(&memory, 320_000, 8), part(&memory, index * 16, 8));
+        last = graph.add(&[&last], copy(dst, src)).unwrap();
+    }
+    assert!(graph.check().is_empty() && graph.check().complete, "{}", graph.check());
 }
 
 #[test]
