@@ -162,9 +162,12 @@ impl Graph {
     ///
     /// Kernels read what their `Ptr` parameters point to and write what their `PtrMut` parameters
     /// point to; fills and copies say what they access. The check lists each pair of unordered
-    /// nodes of which one writes what the other uses, with the edge to add. It also lists each loop
-    /// without a bound whose body cannot change what the loop tests. It knows nothing of callbacks,
-    /// opaque nodes and kernels whose parameters have no types.
+    /// nodes of which one writes what the other uses, with the edge to add, and each kernel that can
+    /// set the condition of a conditional without an order between them. It also lists each loop
+    /// without a bound whose body cannot change what the loop tests. It knows nothing of callbacks
+    /// without memory, opaque nodes and kernels whose parameters have no types. It takes a kernel
+    /// to use all of the memory that it is given: pass a slice if it uses a part. Atomic operations
+    /// count as writes.
     ///
     /// The check visits every node once and follows few edges: a graph of 100,000 nodes takes well
     /// under a second. [`InstantiateOptions::hazards`] makes it part of instantiation.
@@ -357,6 +360,9 @@ pub(crate) fn check_hazards(graph: &core::Graph, check: HazardCheck) -> Result<(
     }
     let hazards = graph.check();
     if hazards.is_empty() {
+        if !hazards.complete {
+            tracing::warn!("{hazards}");
+        }
         return Ok(());
     }
     if check == HazardCheck::Refuse {

@@ -1,17 +1,17 @@
 //! The mutable visitor reaches every name of an instruction.
 
 use crate::generate::Choices;
-use gridloom_ptx::op::PlaceMut;
+use gridloom_ptx::op::OperandMut;
 use gridloom_ptx::{AddressBase, Operand, PredOperand, RegId, parse};
 use proptest::prelude::*;
 
 /// Returns the register of a place, if there is one.
-fn reg(place: &PlaceMut<'_>) -> Option<RegId> {
+fn reg(place: &OperandMut<'_>) -> Option<RegId> {
     match place {
-        PlaceMut::Def(reg) | PlaceMut::Use(reg) => Some(**reg),
-        PlaceMut::Src(operand) => operand.as_reg(),
-        PlaceMut::Pred(PredOperand::Reg { reg, .. }) => Some(*reg),
-        PlaceMut::Addr(address) => match address.base {
+        OperandMut::Def(reg) | OperandMut::Use(reg) => Some(**reg),
+        OperandMut::Src(operand) => operand.as_reg(),
+        OperandMut::Pred(PredOperand::Reg { reg, .. }) => Some(*reg),
+        OperandMut::Addr(address) => match address.base {
             AddressBase::Reg(reg) => Some(reg),
             _ => None,
         },
@@ -62,12 +62,12 @@ fn labels_tables_functions_and_variables_are_names() {
     for mut instruction in entry.body.as_ref().unwrap().instructions.clone() {
         instruction.for_each_name_mut(&mut |place| {
             seen.push(match place {
-                PlaceMut::Label(_) => "label",
-                PlaceMut::BranchTable(_) => "table",
-                PlaceMut::Function(_) => "function",
-                PlaceMut::Var(_) => "variable",
-                PlaceMut::Src(Operand::Address { .. }) => "address",
-                PlaceMut::Addr(address) if matches!(address.base, AddressBase::Var(_)) => "memory",
+                OperandMut::Label(_) => "label",
+                OperandMut::BranchTable(_) => "table",
+                OperandMut::Function(_) => "function",
+                OperandMut::Var(_) => "variable",
+                OperandMut::Src(Operand::Address { .. }) => "address",
+                OperandMut::Addr(address) if matches!(address.base, AddressBase::Var(_)) => "memory",
                 _ => return,
             });
         });

@@ -105,3 +105,101 @@ fn a_body_and_a_node_beside_its_loop_are_reported_with_the_edge_between_loop_and
         Ok(())
     });
 }
+
+#[test]
+fn strips_and_columns_of_one_matrix_that_do_not_meet_need_no_order() {
+    for_each_device(|device| {
+        // A matrix of 8 rows of 16, and where strips of it are copied from.
+        let (matrix, source) = (device.alloc::<i32>(8 * 16)?, device.alloc::<i32>(64)?);
+        let graph = Graph::new(device);
+        let strip = |row: usize, column: usize, width: usize, height: usize| {
+            let dst = matrix.slice(row * 16 + column..)?.rows(16)?;
+            graph.memcpy_2d(dst, source.rows(width)?, width, height)
+        };
+        strip(0, 0, 16, 2)?;
+        strip(2, 0, 8, 4)?;
+        strip(2, 8, 8, 4)?;
+        strip(6, 0, 4, 1)?;
+        graph.memset_2d(matrix.slice(6 * 16 + 4..)?.rows(16)?, 1i32, 4, 2)?;
+        graph.memset(&matrix.slice(6 * 16 + 8..7 * 16)?, 1i32)?;
+        assert!(graph.check().is_empty(), "{}", graph.check());
+        strip(5, 7, 2, 2)?.named("across")?;
+        assert_eq!(pairs(&graph).len(), 4, "{}", graph.check());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_graph_that_is_embedded_twice_side_by_side_is_reported_for_buffers_and_not_for_its_own_memory() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let shared = kernels.value(1)?;
+        let with_own = Graph::new(device);
+        let own = with_own.alloc::<i32>(1)?;
+        own.memset(&own, 1i32)?.free(&own)?;
+        let with_shared = Graph::new(device);
+        kernels.bump(&with_shared, &shared, 1)?;
+
+        let graph = Graph::new(device);
+        graph.embed(&with_own)?;
+        graph.embed(&with_own)?;
+        let first = graph.embed(&with_shared)?;
+        assert!(graph.check().is_empty(), "{}", graph.check());
+        let second = graph.embed(&with_shared)?;
+        let found = graph.check();
+        let [Hazard::Unordered { edge, .. }] = &found.findings[..] else { panic!("{found}") };
+        assert_eq!(*edge, (first.key(), second.key()));
+        graph.add_edge(&first, &second, EdgeKind::Full)?;
+        assert!(graph.check().is_empty());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_kernel_that_sets_a_condition_beside_its_conditional_is_reported() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let (left, out) = (kernels.value(3)?, kernels.value(0)?);
+        let graph = Graph::new(device);
+        let chosen = graph.condition(false)?;
+        let decide =
+            graph.launch(&kernels.countdown, LaunchConfig::one(), (&chosen, &left))?.named("decide")?;
+        let branch = graph.if_then(&chosen)?.named("branch")?;
+        kernels.bump(&branch.body(), &out, 1)?;
+        let found = graph.check();
+        assert!(found.to_string().contains("decide can set the condition that branch tests"), "{found}");
+        let [Hazard::UnorderedCondition { edge, .. }] = &found.findings[..] else { panic!("{found}") };
+        assert_eq!(*edge, (decide.key(), branch.key()));
+        graph.add_edge(&decide, &branch, EdgeKind::Full)?;
+        assert_eq!(graph.check().to_string(), "no missing dependency was found");
+        Ok(())
+    });
+}
+
+#[test]
+fn events_and_captures_order_what_they_order() {
+    for_each_device(|device| {
+        let (stream, other, event) = (device.stream()?, device.stream()?, device.event()?);
+        let x = device.alloc::<i32>(4)?;
+        let capture = |waits: bool| {
+            let graph = stream.capture_scope(|capture| {
+                let fork = capture.fork(2)?.remove(0);
+                capture.memset(&x, 1i32)?;
+                if waits {
+                    stream.record(&event)?;
+                    other.wait(&event)?;
+                    other.memset(&x, 2i32)?;
+                    other.record(&event)?;
+                    stream.wait(&event)?;
+                } else {
+                    fork.memset(&x, 2i32)?;
+                }
+                capture.join([&fork])
+            });
+            graph.map(|graph| graph.check())
+        };
+        assert!(capture(true)?.is_empty());
+        assert_eq!(capture(false)?.findings.len(), 1);
+        Ok(())
+    });
+}

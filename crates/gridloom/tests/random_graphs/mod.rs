@@ -15,6 +15,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use gridloom::Hazard;
 use gridloom::prelude::*;
 
 use crate::support::{GraphKernels, Random, for_each_device};
@@ -56,6 +57,63 @@ fn random_graphs_compute_what_a_plain_program_does() {
         }
         Ok(())
     });
+}
+
+/// The graphs have every kind of node, at every depth. Their steps are ordered where they touch the
+/// same buffer.
+#[test]
+fn the_check_reports_nothing_about_random_graphs_and_a_pair_without_an_order_where_an_edge_was_needed() {
+    let mut needed = 0;
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        for seed in 0..1000 {
+            let program = Program::random(seed);
+            let mut random = Random::new(seed);
+            let buffers: Vec<Buffer<i32>> =
+                program.externals().map(|len| device.alloc(len)).collect::<Result<_>>()?;
+            let graph = Graph::new(device);
+            let called = Arc::new(AtomicU64::new(0));
+            Builder::new(&kernels, &program, &buffers, &called, random.u64()).add(&graph, &program.body)?;
+            let found = graph.check();
+            assert!(found.is_empty() && found.complete, "seed {seed}: {found}");
+
+            let edges = graph.edges();
+            if edges.is_empty() {
+                continue;
+            }
+            let (from, to, _) = &edges[random.below(edges.len())];
+            graph.remove_edge(from, to)?;
+            for finding in graph.check().findings {
+                let Hazard::Unordered { edge: (one, other), .. } = &finding else {
+                    panic!("seed {seed}: {finding}");
+                };
+                let node = |key| graph.nodes().into_iter().find(|node| node.key() == key);
+                let (one, other) = (node(*one).expect("a node"), node(*other).expect("a node"));
+                let are_apart = !precedes(&one, &other)? && !precedes(&other, &one)?;
+                assert!(are_apart, "seed {seed}: {finding}");
+                needed += 1;
+            }
+        }
+        Ok(())
+    });
+    assert!(needed > 300, "{needed}");
+}
+
+/// Returns whether a path leads from one node to the other.
+fn precedes(one: &Node, other: &Node) -> Result<bool> {
+    let mut seen = std::collections::HashSet::new();
+    let mut open = vec![one.clone()];
+    while let Some(node) = open.pop() {
+        if node == *other {
+            return Ok(true);
+        }
+        for next in node.successors()? {
+            if seen.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    Ok(false)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{MemoryOp, Op, Order, PlaceMut};
+use gridloom_ptx::op::{MemoryOp, Op, OperandMut, Order};
 use gridloom_ptx::{
     Address, AddressBase, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param, ParamId,
     ScalarType, Source, Span, Symbol, Target, VarRef, VarSpace, Version,
@@ -111,10 +111,10 @@ impl Assembly {
             let mut failed = None;
             instruction.for_each_name_mut(&mut |place| {
                 let result = match place {
-                    PlaceMut::Function(id) => self.linked_function(source.module(), id),
-                    PlaceMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
-                    | PlaceMut::Var(VarRef::Symbol(id))
-                    | PlaceMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
+                    OperandMut::Function(id) => self.linked_function(source.module(), id),
+                    OperandMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
+                    | OperandMut::Var(VarRef::Symbol(id))
+                    | OperandMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
                         self.module_symbol(source.module(), key, id)
                     }
                     _ => Ok(()),

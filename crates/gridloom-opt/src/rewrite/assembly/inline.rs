@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{ControlOp, Instruction, IntArith, IntOp, MemoryOp, Op, Order, PlaceMut, SyncOp};
+use gridloom_ptx::op::{ControlOp, Instruction, IntArith, IntOp, MemoryOp, Op, OperandMut, Order, SyncOp};
 use gridloom_ptx::{
     Address, AddressBase, BranchTable, BranchTableId, DimSpecial, Label, LabelId, LocalVarId, Operand,
     ParamId, RegId, ScalarType, Span, SpecialReg, SymbolId, VarRef, VarSpace, Variable,
@@ -124,26 +124,26 @@ impl Assembly {
             let mut before = Vec::new();
             instruction.for_each_name_mut(&mut |place| {
                 let result = match place {
-                    PlaceMut::Def(reg) | PlaceMut::Use(reg) => {
+                    OperandMut::Def(reg) | OperandMut::Use(reg) => {
                         reg.0 += first_register;
                         Ok(())
                     }
-                    PlaceMut::Pred(gridloom_ptx::PredOperand::Reg { reg, .. }) => {
+                    OperandMut::Pred(gridloom_ptx::PredOperand::Reg { reg, .. }) => {
                         reg.0 += first_register;
                         Ok(())
                     }
-                    PlaceMut::Pred(_) => Ok(()),
-                    PlaceMut::Label(label) => {
+                    OperandMut::Pred(_) => Ok(()),
+                    OperandMut::Label(label) => {
                         label.0 += first_label;
                         Ok(())
                     }
-                    PlaceMut::BranchTable(table) => {
+                    OperandMut::BranchTable(table) => {
                         *table = BranchTableId(table.0 + first_table);
                         Ok(())
                     }
-                    PlaceMut::Function(id) => self.linked_function(source.module(), id),
-                    PlaceMut::CallTable(_) | PlaceMut::Prototype(_) => Err("an indirect call".into()),
-                    PlaceMut::Src(operand) => self.operand(
+                    OperandMut::Function(id) => self.linked_function(source.module(), id),
+                    OperandMut::CallTable(_) | OperandMut::Prototype(_) => Err("an indirect call".into()),
+                    OperandMut::Src(operand) => self.operand(
                         operand,
                         source,
                         &mut places,
@@ -153,10 +153,10 @@ impl Assembly {
                         &mut before,
                         first_register,
                     ),
-                    PlaceMut::Addr(address) => {
+                    OperandMut::Addr(address) => {
                         self.address(address, source, &mut places, &mut static_shared, how, first_register)
                     }
-                    PlaceMut::Var(var) => {
+                    OperandMut::Var(var) => {
                         match self.variable(*var, source, &mut places, &mut static_shared) {
                             Ok(NewVar { var: new, offset: 0 }) => {
                                 *var = new;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{ControlOp, ConvertOp, Instruction, IntArith, IntOp, MemoryOp, Op, Order, PlaceMut};
+use gridloom_ptx::op::{ControlOp, ConvertOp, Instruction, IntArith, IntOp, MemoryOp, Op, OperandMut, Order};
 use gridloom_ptx::{
     Address, AddressBase, Body, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param,
     ParamId, ScalarType, Space, Span, Symbol, SymbolId, VarRef, VarSpace, Variable,
@@ -129,10 +129,10 @@ impl Assembly {
                 let mut failed = None;
                 instruction.for_each_name_mut(&mut |place| {
                     let result = match place {
-                        PlaceMut::Function(id) => self.linked_function(&module, id),
-                        PlaceMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
-                        | PlaceMut::Var(VarRef::Symbol(id)) => self.linked_symbol(key, id),
-                        PlaceMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
+                        OperandMut::Function(id) => self.linked_function(&module, id),
+                        OperandMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
+                        | OperandMut::Var(VarRef::Symbol(id)) => self.linked_symbol(key, id),
+                        OperandMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
                             self.linked_symbol(key, id)
                         }
                         _ => Ok(()),

@@ -33,7 +33,7 @@ pub use sync::{
 };
 pub(crate) use visit::twice;
 pub use visit::{OperandRef, Rule};
-pub use visit_mut::PlaceMut;
+pub use visit_mut::OperandMut;
 pub use warp::{MatchMode, ReduxOp, ShuffleMode, VoteMode, WarpOp};
 
 use super::names::{LabelId, LocationId, RegId};

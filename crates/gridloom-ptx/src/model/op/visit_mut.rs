@@ -11,7 +11,7 @@ use crate::model::{
 
 /// A name in an instruction, to be changed in place.
 #[derive(Debug)]
-pub enum PlaceMut<'a> {
+pub enum OperandMut<'a> {
     /// A register that is written.
     Def(&'a mut RegId),
     /// A register that is read, where only a register is allowed.
@@ -37,11 +37,11 @@ pub enum PlaceMut<'a> {
     Function(&'a mut SymbolId),
 }
 
-struct Visit<'v>(&'v mut dyn FnMut(PlaceMut<'_>));
+struct Visit<'v>(&'v mut dyn FnMut(OperandMut<'_>));
 
 impl Visit<'_> {
     fn def(&mut self, reg: &mut RegId) {
-        (self.0)(PlaceMut::Def(reg));
+        (self.0)(OperandMut::Def(reg));
     }
 
     fn defs<'a>(&mut self, regs: impl IntoIterator<Item = &'a mut RegId>) {
@@ -49,23 +49,23 @@ impl Visit<'_> {
     }
 
     fn srcs<'a>(&mut self, operands: impl IntoIterator<Item = &'a mut Operand>) {
-        operands.into_iter().for_each(|operand| (self.0)(PlaceMut::Src(operand)));
+        operands.into_iter().for_each(|operand| (self.0)(OperandMut::Src(operand)));
     }
 
     fn pred(&mut self, pred: &mut PredOperand) {
-        (self.0)(PlaceMut::Pred(pred));
+        (self.0)(OperandMut::Pred(pred));
     }
 
     fn addr(&mut self, address: &mut Address) {
-        (self.0)(PlaceMut::Addr(address));
+        (self.0)(OperandMut::Addr(address));
     }
 }
 
 impl Instruction {
     /// Calls `f` with every name in the instruction, that of its guard first.
-    pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(PlaceMut<'_>)) {
+    pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(OperandMut<'_>)) {
         if let Some(guard) = &mut self.guard {
-            f(PlaceMut::Use(&mut guard.reg));
+            f(OperandMut::Use(&mut guard.reg));
         }
         self.op.for_each_name_mut(f);
     }
@@ -74,7 +74,7 @@ impl Instruction {
 impl Op {
     /// Calls `f` with every name in the operation: destinations first, then sources, in the order
     /// of the text.
-    pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(PlaceMut<'_>)) {
+    pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(OperandMut<'_>)) {
         let mut v = Visit(f);
         match self {
             Op::Int(op) => int(&mut v, op),
@@ -90,9 +90,9 @@ impl Op {
             Op::Unsupported(op) => {
                 for token in &mut op.operands {
                     match token {
-                        RawToken::Reg(reg) => (v.0)(PlaceMut::Use(reg)),
-                        RawToken::Var(var) => (v.0)(PlaceMut::Var(var)),
-                        RawToken::Label(label) => (v.0)(PlaceMut::Label(label)),
+                        RawToken::Reg(reg) => (v.0)(OperandMut::Use(reg)),
+                        RawToken::Var(var) => (v.0)(OperandMut::Var(var)),
+                        RawToken::Label(label) => (v.0)(OperandMut::Label(label)),
                         RawToken::Special(_) | RawToken::Text(_) => {}
                     }
                 }
@@ -335,34 +335,34 @@ fn atomic(v: &mut Visit<'_>, op: &mut AtomicOp) {
 
 fn control(v: &mut Visit<'_>, op: &mut ControlOp) {
     match op {
-        ControlOp::Bra { target, .. } => (v.0)(PlaceMut::Label(target)),
+        ControlOp::Bra { target, .. } => (v.0)(OperandMut::Label(target)),
         ControlOp::BrxIdx { index, table, .. } => {
             v.srcs([index]);
-            (v.0)(PlaceMut::BranchTable(table));
+            (v.0)(OperandMut::BranchTable(table));
         }
         ControlOp::Call { target, returns, args, .. } => {
             for place in returns {
                 match place {
                     CallArg::Reg(reg) => v.def(reg),
-                    CallArg::Var(var) => (v.0)(PlaceMut::Var(var)),
+                    CallArg::Var(var) => (v.0)(OperandMut::Var(var)),
                     CallArg::Imm(_) | CallArg::Sink => {}
                 }
             }
             match target {
-                CallTarget::Direct(function) => (v.0)(PlaceMut::Function(function)),
+                CallTarget::Direct(function) => (v.0)(OperandMut::Function(function)),
                 CallTarget::Prototype(reg, prototype) => {
-                    (v.0)(PlaceMut::Use(reg));
-                    (v.0)(PlaceMut::Prototype(prototype));
+                    (v.0)(OperandMut::Use(reg));
+                    (v.0)(OperandMut::Prototype(prototype));
                 }
                 CallTarget::Table(reg, table) => {
-                    (v.0)(PlaceMut::Use(reg));
-                    (v.0)(PlaceMut::CallTable(table));
+                    (v.0)(OperandMut::Use(reg));
+                    (v.0)(OperandMut::CallTable(table));
                 }
             }
             for arg in args {
                 match arg {
-                    CallArg::Reg(reg) => (v.0)(PlaceMut::Use(reg)),
-                    CallArg::Var(var) => (v.0)(PlaceMut::Var(var)),
+                    CallArg::Reg(reg) => (v.0)(OperandMut::Use(reg)),
+                    CallArg::Var(var) => (v.0)(OperandMut::Var(var)),
                     CallArg::Imm(_) | CallArg::Sink => {}
                 }
             }
