@@ -1,5 +1,7 @@
 //! The CPU device of Gridloom: memory, streams, kernels written in PTX, and graphs.
 //!
+//! Programs use it through the `gridloom` crate.
+//!
 //! # Design choices
 //!
 //! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here.

@@ -1,5 +1,15 @@
 //! The CUDA device of Gridloom: a driver loaded at run time, and graphs lowered to CUDA graphs.
 //!
+//! Programs use it through the `gridloom` crate.
+//!
+//! - **Nothing is linked.** The driver is opened at run time, and its functions are looked up by
+//!   their exact versioned names. What is missing is an error that says so.
+//! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here.
+//! - **Each executable has a `CUgraph` of its own**, made from the definition in host memory. The
+//!   driver is never asked to clone, embed or edit a graph.
+//! - **Nothing is released while work may use it.** Driver objects are destroyed on one thread,
+//!   after the work that uses them has ended.
+//!
 //! # Map
 //!
 //! | module | subject |

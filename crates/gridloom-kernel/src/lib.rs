@@ -3,6 +3,19 @@
 //!
 //! Programs use it through the `gridloom` crate, whose attribute macros expand to what is in
 //! [`record`].
+//!
+//! A kernel exists twice. On the host it is the function that the user wrote, and the types of this
+//! crate do what their names say. For a device, a second version of the function runs once, when
+//! the kernel is loaded. Its values stand for registers and record what is done with them as
+//! statements ([`ir`]). The statements are checked, optimised and printed as PTX.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`thread`], [`block`], [`grid`], [`warp`] | where a thread is, and what threads do together |
+//! | [`math`] | elementary functions, with the same bits on every device |
+//! | [`host`] | running kernels as host functions |
+//! | [`ir`] | the recorded form: its checks, its optimiser, its printer |
+//! | [`record`] | what the macros expand to |
 
 // Device code of this crate names it as that of programs does.
 extern crate self as gridloom;

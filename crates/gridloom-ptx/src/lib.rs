@@ -4,6 +4,15 @@
 //! typed index. [`check`] finds errors in a module's types. Printing a module (`Display`) gives PTX
 //! that parses to the same module.
 //!
+//! ```
+//! let text = ".version 8.0 .target sm_80 .address_size 64 .entry k(.param .u64 p) { ret; }";
+//! let module = gridloom_ptx::parse(text)?;
+//! assert_eq!(module.entry("k").unwrap().1.params.len(), 1);
+//! assert!(gridloom_ptx::check(&module).is_empty());
+//! assert_eq!(gridloom_ptx::parse(&module.to_string())?.to_string(), module.to_string());
+//! # Ok::<(), gridloom_ptx::Error>(())
+//! ```
+//!
 //! - **Unknown instructions load.** An instruction outside the model is kept as
 //!   [`op::Unsupported`]. [`Function::unsupported`] finds it before the function is executed.
 //! - **Scopes are flattened.** Names that would clash are changed.

@@ -2,6 +2,51 @@
 //! once and launched many times, on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX
 //! kernels.
 //!
+//! ```
+//! use gridloom::prelude::*;
+//! use gridloom::{Out, kernel};
+//!
+//! /// Each thread doubles its own element.
+//! #[kernel]
+//! fn double(x: Out<f32>) {
+//!     if let Some((_, x)) = x.mine() {
+//!         *x *= 2.0;
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let device = Device::best()?; // the first CUDA GPU, else the CPU
+//! let stream = device.stream()?;
+//! let double = double::load(&device)?;
+//! let x = device.alloc::<f32>(1000)?;
+//!
+//! let graph = Graph::new(&device);
+//! let start = graph.memset(&x, 1.0f32)?; // a node
+//! start.repeat(10)?.body().launch(&double, LaunchConfig::linear(1000), (&x,))?; // after it, a loop
+//!
+//! let executable = graph.instantiate()?; // compile once, launch many times
+//! executable.launch(&stream)?;
+//! assert_eq!(x.to_vec()?, [1024.0; 1000]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to begin
+//!
+//! | to | look at |
+//! |---|---|
+//! | choose a device, allocate memory, load kernels | [`Device`] |
+//! | write a graph node by node | [`Graph`], [`Node`] |
+//! | record what streams do | [`Stream::capture`], [`Capture`] |
+//! | call a graph like a function | [`Callable`], [`program`] |
+//! | launch, change and profile | [`Executable`] |
+//! | write kernels in Rust | [`kernel`] |
+//! | use kernels from PTX and CUDA C++ | [`Module`] |
+//! | say what a kernel needs of its arguments | [`contract`] |
+//! | handle errors | [`Error`], [`ErrorKind`] |
+//!
+//! `docs/guide.md` in the repository leads from the first graph to a solver.
+//!
 //! # Features
 //!
 //! | feature | default | what it adds |
