@@ -79,7 +79,7 @@ impl History {
         let is_write = access.kind == AccessKind::Write;
         let mut conflicts = Conflicts { node, found: Vec::new(), seen: FxHashSet::default() };
         for (&start, piece) in pieces.range(first_at(pieces, footprint.start)..footprint.end) {
-            if piece.writes.is_empty() && !(is_write && !piece.reads.is_empty()) {
+            if piece.writes.is_empty() && (!is_write || piece.reads.is_empty()) {
                 continue;
             }
             let Some(shared) = footprint.overlap(&Footprint::plain(start, piece.end)) else { continue };
