@@ -38,9 +38,9 @@
 //! | choose a device, allocate memory, load kernels | [`Device`] |
 //! | write a graph node by node | [`Graph`], [`Node`] |
 //! | record what streams do | [`Stream::capture`], [`Capture`] |
-//! | call a graph like a function | [`Callable`], [`program`] |
+//! | call a graph like a function | [`Callable`], [`program`](macro@program) |
 //! | launch, change and profile | [`Executable`] |
-//! | write kernels in Rust | [`kernel`] |
+//! | write kernels in Rust | [`kernel`](macro@kernel) |
 //! | use kernels from PTX and CUDA C++ | [`Module`] |
 //! | say what a kernel needs of its arguments | [`contract`] |
 //! | handle errors | [`Error`], [`ErrorKind`] |
