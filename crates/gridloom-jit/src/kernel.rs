@@ -94,6 +94,8 @@ pub struct CompiledKernel {
     uses_local: bool,
     /// The code for single threads of each function, if it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
+    /// The kernel's own code for single threads with few checks, for kernels that mostly run it.
+    single_unchecked: OnceLock<Option<Part>>,
     /// The kernel's own code for groups, if it could be compiled, by group size and by how much it
     /// checks.
     groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
@@ -150,6 +152,7 @@ impl CompiledKernel {
             entries,
             uses_local,
             single,
+            single_unchecked: OnceLock::new(),
             groups_of: Default::default(),
             widest: 8,
             alone: false,
@@ -186,14 +189,16 @@ impl CompiledKernel {
 
     /// Compiles what most launches run, now rather than when it first runs.
     pub fn compile_first(&self) {
-        if self.alone || !self.is_vectorized() {
+        if self.alone {
+            self.single_unchecked();
+        } else if !self.is_vectorized() {
             self.single(0);
         }
     }
 
     /// Bytes of machine code that have been made of it so far.
     pub fn code_bytes(&self) -> usize {
-        let parts = self.single.iter().chain(self.groups_of.iter().flatten());
+        let parts = self.single.iter().chain([&self.single_unchecked]).chain(self.groups_of.iter().flatten());
         parts.filter_map(|part| part.get()?.as_ref()).map(|part| part.code.bytes).sum()
     }
 
@@ -254,7 +259,7 @@ impl CompiledKernel {
         };
         let ranges = Ranges::of(&flow, &natives, RowLength { most: row, lanes });
         let bounds_checks = match (lanes, checks) {
-            (1, _) | (_, Checks::All) => BoundsChecks::none(),
+            (_, Checks::All) => BoundsChecks::none(),
             _ => BoundsChecks::of(&flow, &natives, (&ranges, row), self.kernel.param_bytes()),
         };
         let storage = emit::storage(&flow, &natives, &shapes);
@@ -306,6 +311,11 @@ impl CompiledKernel {
 
     fn single(&self, function: usize) -> Option<&Part> {
         self.single[function].get_or_init(|| self.compile(function, 1, Checks::All, false).ok()).as_ref()
+    }
+
+    /// Returns the kernel's own code for single threads that checks few accesses.
+    fn single_unchecked(&self) -> Option<&Part> {
+        self.single_unchecked.get_or_init(|| self.compile(0, 1, Checks::Few, false).ok()).as_ref()
     }
 
     /// Returns the code for groups of one of the sizes in [`GROUPS`].

@@ -136,6 +136,12 @@ impl Kept {
                     let value = self.held(*at.cast::<u64>());
                     (0..lanes).for_each(|lane| *slot.add(lane) = value);
                 }
+                Shape::Offsets(offsets) => {
+                    let value = *at.cast::<u64>();
+                    for (lane, &offset) in offsets.iter().enumerate().take(lanes) {
+                        *slot.add(lane) = self.held(value.wrapping_add_signed(offset.into()));
+                    }
+                }
                 Shape::Affine(step) => {
                     let mut value = *at.cast::<u64>();
                     for lane in 0..lanes {
@@ -165,8 +171,8 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct EntryShapes {
     lanes: u32,
-    /// Each register, the step from one thread to the next, and whether it has 64 bits.
-    registers: Vec<(Slot, i64, bool)>,
+    /// Each register, its shape, and whether it has 64 bits.
+    registers: Vec<(Slot, Shape, bool)>,
 }
 
 impl EntryShapes {
@@ -176,8 +182,7 @@ impl EntryShapes {
 
     /// Requires a register to have its shape, unless that is arbitrary.
     pub(crate) fn expect(&mut self, slot: Slot, shape: Shape, class: Class) {
-        let step = if let Shape::Affine(step) = shape { step } else { 0 };
-        self.registers.push((slot, step, class.bits() == 64));
+        self.registers.push((slot, shape, class.bits() == 64));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -189,13 +194,18 @@ impl EntryShapes {
     /// # Safety
     /// `registers` is the first slot in the first lane of a group.
     pub(crate) unsafe fn holds(&self, registers: *const u64) -> bool {
-        self.registers.iter().all(|&(slot, step, wide)| {
+        self.registers.iter().all(|&(slot, shape, wide)| {
             // SAFETY: slots have 32 lanes each. The rest is the caller's promise.
             let lanes = unsafe {
                 std::slice::from_raw_parts(registers.add(slot.0 as usize * 32), self.lanes as usize)
             };
             let expected = |lane: usize| {
-                let value = lanes[0].wrapping_add_signed(step.wrapping_mul(lane as i64));
+                let more = match shape {
+                    Shape::Affine(step) => step.wrapping_mul(lane as i64),
+                    Shape::Offsets(offsets) => i64::from(offsets[lane]),
+                    Shape::Uniform | Shape::Varying => 0,
+                };
+                let value = lanes[0].wrapping_add_signed(more);
                 if wide { value } else { u64::from(value as u32) }
             };
             // Comparing all lanes is faster than a branch after each.

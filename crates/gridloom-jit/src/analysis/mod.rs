@@ -5,6 +5,7 @@ pub(crate) mod bounds_checks;
 pub(crate) mod divergence;
 pub(crate) mod flow;
 pub(crate) mod idle_threads;
+pub(crate) mod lane_offsets;
 pub(crate) mod lanewise;
 pub(crate) mod nan_canonicalization;
 pub(crate) mod range;

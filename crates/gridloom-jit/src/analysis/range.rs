@@ -105,6 +105,7 @@ impl Ranges {
         let of_index: Vec<Range> =
             (0..flow.blocks.len()).map(|block| index_in(flow, natives, &is_index, rows, block)).collect();
         let function = &flow.code.functions[flow.function];
+        let definitions = single_definitions(flow);
         let width = |slot: Slot| function.type_of(slot).bits();
         let mut known: Vec<Range> =
             (0..function.slots).map(|slot| Range::ANY.in_bits(width(Slot(slot)))).collect();
@@ -120,7 +121,8 @@ impl Ranges {
                 let block = flow.blocks.partition_point(|block| block.range.end <= pc);
                 let index = of_index.get(block).copied().unwrap_or(Range::ANY);
                 let of = |slot: Slot| if is_index[slot.0 as usize] { index } else { known[slot.0 as usize] };
-                let range = result(flow, of, rows, &instruction.op, native);
+                let takes_own_bits = |a: Slot, b: Slot| takes_own_bits(flow, natives, &definitions, a, b);
+                let range = result(flow, of, takes_own_bits, rows, &instruction.op, native);
                 instruction.for_each_definition(&mut |slot| {
                     let range = range.in_bits(width(slot));
                     let found = &mut found[slot.0 as usize];
@@ -293,10 +295,64 @@ fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
     integer.collect()
 }
 
+/// Returns for each slot the instruction that writes it, if there is only one and it always does.
+fn single_definitions(flow: &Flow<'_>) -> Vec<Option<Pc>> {
+    let slots = flow.code.functions[flow.function].slots as usize;
+    let (mut found, mut count): (Vec<Option<Pc>>, Vec<u32>) = (vec![None; slots], vec![0; slots]);
+    // A register that is read before it is written is zero.
+    if let Some(first) = flow.blocks.first() {
+        first.live_in.iter().for_each(|slot| count[slot.0 as usize] += 1);
+    }
+    for pc in flow.range.clone() {
+        let instruction = flow.instruction(pc);
+        instruction.for_each_definition(&mut |slot| {
+            count[slot.0 as usize] += if instruction.guard.is_some() { 2 } else { 1 };
+            found[slot.0 as usize] = Some(pc);
+        });
+    }
+    found.into_iter().zip(count).map(|(pc, count)| pc.filter(|_| count == 1)).collect()
+}
+
+/// Returns the index of a thread and a mask, if the second value consists of the lowest bits of the
+/// index and the first is a multiple of the index by a power of two: `2 * t - (t & 7)`.
+fn takes_own_bits(
+    flow: &Flow<'_>,
+    natives: &[Option<Native>],
+    definitions: &[Option<Pc>],
+    a: Slot,
+    b: Slot,
+) -> Option<(Slot, u64)> {
+    // The kind of the only definition of a register, and its operands if the second is a constant.
+    let definition = |slot: Slot| {
+        let pc = definitions[slot.0 as usize]?;
+        let Op::Map(map) = &flow.instruction(pc).op else { return None };
+        let native = natives[(pc - flow.range.start) as usize].as_ref()?;
+        match *map.sources() {
+            [Source::Slot(of), Source::Constant(index)] => {
+                Some((native.kind, of, flow.code.constants[index as usize][0]))
+            }
+            _ => None,
+        }
+    };
+    let (Kind::Logic(LogicOp::And), index, mask) = definition(b)? else { return None };
+    let is_index = definitions[index.0 as usize].is_some_and(|pc| {
+        let tid = SpecialReg::Dim(DimSpecial::Tid, Dim::X);
+        matches!(flow.instruction(pc).op, Op::Special { register, .. } if register == tid)
+    });
+    let is_multiple = match definition(a) {
+        _ if a == index => true,
+        Some((Kind::ShiftLeft, of, count)) => of == index && count < 16,
+        _ => false,
+    };
+    let is_low = mask.checked_add(1).is_some_and(u64::is_power_of_two);
+    (is_index && is_multiple && is_low).then_some((index, mask))
+}
+
 /// Returns the range of an instruction's result before it is put into a register.
 fn result(
     flow: &Flow<'_>,
     known: impl Fn(Slot) -> Range,
+    takes_own_bits: impl Fn(Slot, Slot) -> Option<(Slot, u64)>,
     rows: RowLength,
     op: &Op,
     native: Option<&Native>,
@@ -319,8 +375,19 @@ fn result(
                 Some(Source::Constant(index)) => Some(flow.code.constants[*index as usize][0]),
                 _ => None,
             };
-            let range = computed(native, operands, constant).unwrap_or(Range::ANY);
-            range.in_bits(native.result.bits())
+            let range = match (native.kind, map.sources()) {
+                (Kind::Sub, &[Source::Slot(a), Source::Slot(b)]) => {
+                    let [a_range, b_range, ..] = operands;
+                    let zeros = a_range.zeros.min(b_range.zeros);
+                    // It does not fall where the index rises.
+                    takes_own_bits(a, b).map(|(index, mask)| {
+                        let less = known(index).most & mask;
+                        Range { most: a_range.most.saturating_sub(less), zeros }
+                    })
+                }
+                _ => computed(native, operands, constant),
+            };
+            range.unwrap_or(Range::ANY).in_bits(native.result.bits())
         }
         _ => Range::ANY,
     }

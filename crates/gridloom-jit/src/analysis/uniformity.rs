@@ -9,6 +9,7 @@
 use crate::analysis::alignment;
 use crate::analysis::divergence::Divergence;
 use crate::analysis::flow::Flow;
+use crate::analysis::lane_offsets::{self, Offsets};
 use crate::native::{Kind, Native};
 use gridloom_interp::code::{Base, CollectiveKind, Op};
 use gridloom_interp::lanes::{Slot, Source};
@@ -21,6 +22,9 @@ pub(crate) enum Shape {
     Uniform,
     /// Greater by this step than in the thread before, modulo the width of the register.
     Affine(i64),
+    /// Greater by these amounts than in the first thread, modulo the width of the register. Only in
+    /// groups of eight.
+    Offsets(Offsets),
     /// Arbitrary.
     Varying,
 }
@@ -34,7 +38,7 @@ impl Shape {
         match self {
             Shape::Uniform => Some(0),
             Shape::Affine(step) => Some(step),
-            Shape::Varying => None,
+            Shape::Offsets(_) | Shape::Varying => None,
         }
     }
 
@@ -49,6 +53,8 @@ pub(crate) struct Uniformity {
     shapes: Vec<Shape>,
     /// Of which power of two each is a multiple in the first thread of a group, as its exponent.
     exponents: Vec<u32>,
+    /// Whether each is computed from the index of the thread and from uniform registers alone.
+    computed: Vec<bool>,
     /// Threads of a group.
     lanes: u32,
 }
@@ -56,7 +62,13 @@ pub(crate) struct Uniformity {
 impl Uniformity {
     /// Returns the shapes for groups of one thread.
     pub(crate) fn single(slots: u32) -> Self {
-        Self { shapes: vec![Shape::Uniform; slots as usize], exponents: vec![0; slots as usize], lanes: 1 }
+        let slots = slots as usize;
+        Self {
+            shapes: vec![Shape::Uniform; slots],
+            exponents: vec![0; slots],
+            computed: vec![false; slots],
+            lanes: 1,
+        }
     }
 
     /// Returns the shapes for groups of neighbours, and where their threads diverge.
@@ -76,9 +88,20 @@ impl Uniformity {
                 divided[slot as usize] = true;
             });
             if !changed {
-                return (this, divergence);
+                let offsets = lane_offsets::of(flow, natives, &divided, lanes);
+                return (this.with_offsets(&offsets), divergence);
             }
         }
+    }
+
+    /// Gives registers whose threads are known distances apart that shape.
+    fn with_offsets(mut self, offsets: &[Option<Offsets>]) -> Self {
+        for (shape, offsets) in self.shapes.iter_mut().zip(offsets) {
+            if let (Shape::Varying, Some(offsets)) = (&shape, offsets) {
+                *shape = Shape::Offsets(*offsets);
+            }
+        }
+        self
     }
 
     /// Returns the shapes for groups in which some registers are known to differ arbitrarily.
@@ -120,8 +143,9 @@ impl Uniformity {
                 });
             }
         }
-        let shapes = shapes.into_iter().map(|shape| shape.unwrap_or(Shape::Uniform)).collect();
-        Self { shapes, exponents, lanes }
+        let shapes: Vec<Shape> = shapes.into_iter().map(|shape| shape.unwrap_or(Shape::Uniform)).collect();
+        let computed = computed(flow, natives, &shapes);
+        Self { shapes, exponents, computed, lanes }
     }
 
     pub(crate) fn get(&self, Slot(slot): Slot) -> Shape {
@@ -132,6 +156,12 @@ impl Uniformity {
     /// exponent.
     pub(crate) fn exponent(&self, Slot(slot): Slot) -> u32 {
         self.exponents[slot as usize]
+    }
+
+    /// Returns whether a register is computed from the index of the thread and from uniform
+    /// registers alone.
+    pub(crate) fn is_computed(&self, Slot(slot): Slot) -> bool {
+        self.computed[slot as usize]
     }
 
     /// Threads of a group.
@@ -146,6 +176,36 @@ impl Uniformity {
             Source::Constant(_) => Shape::Uniform,
         }
     }
+}
+
+/// Returns for each slot whether only functions of such slots and of uniform and affine ones write
+/// it.
+fn computed(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &[Shape]) -> Vec<bool> {
+    let mut is = vec![true; shapes.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for pc in flow.range.clone() {
+            let instruction = flow.instruction(pc);
+            let is_function = match &instruction.op {
+                Op::Map(map) if natives[(pc - flow.range.start) as usize].is_some() => {
+                    map.sources().iter().all(|source| match source {
+                        Source::Slot(Slot(slot)) => {
+                            shapes[*slot as usize] != Shape::Varying || is[*slot as usize]
+                        }
+                        Source::Constant(_) => true,
+                    })
+                }
+                _ => false,
+            };
+            instruction.for_each_definition(&mut |Slot(slot)| {
+                let fits = is_function || shapes[slot as usize] != Shape::Varying;
+                changed |= is[slot as usize] && !fits;
+                is[slot as usize] &= fits;
+            });
+        }
+    }
+    is
 }
 
 /// Returns the shape of an instruction's result, or `None` while an operand is not known yet.

@@ -189,6 +189,14 @@ impl Emitter<'_> {
                 ];
                 self.call(runtime::store_affine as *const () as usize, &arguments, None);
             }
+            Shape::Offsets(offsets) => {
+                let value = self.b.use_var(variables[0]);
+                for lane in 0..self.lanes as usize {
+                    let value = self.lane(&Val::Offsets(value, offsets), class, lane);
+                    let bits = self.convert(value, class, Class::B64);
+                    self.b.ins().store(flags, bits, base, at(lane));
+                }
+            }
             Shape::Affine(step) => {
                 let value = self.b.use_var(variables[0]);
                 for lane in 0..self.lanes as usize {

@@ -63,7 +63,9 @@ impl Emitter<'_> {
             let alone = Native { kind: Kind::Compare { compare, signed, ftz, combine: None }, ..native };
             let holds = self.evaluate(&alone, &operands[..2], map);
             let opposite = match &holds {
-                Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(*value, 1)),
+                Val::One(value) | Val::Affine(value, _) | Val::Offsets(value, _) => {
+                    Val::One(self.b.ins().bxor_imm_u(*value, 1))
+                }
                 value => {
                     let parts = self.vectors(value, Class::Pred);
                     Val::Many(parts.iter().map(|&part| self.b.ins().bnot(part)).collect())
@@ -144,6 +146,16 @@ impl Emitter<'_> {
 
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn evaluate(&mut self, native: &Native, operands: &[Val], map: &Box<dyn Lanewise>) -> Val {
+        if let &[slot] = map.destinations()
+            && let Shape::Offsets(offsets) = self.plan.uniformity.get(slot)
+        {
+            let values: Vec<Value> = operands
+                .iter()
+                .zip(native.operands)
+                .map(|(operand, class)| self.lane(operand, class, 0))
+                .collect();
+            return Val::Offsets(self.lower(native, &values, false).value, offsets);
+        }
         if operands.iter().all(|operand| self.is_one(operand)) {
             let values: Vec<Value> =
                 operands.iter().map(|operand| self.lane(operand, Class::B64, 0)).collect();
@@ -161,6 +173,7 @@ impl Emitter<'_> {
             .map(|operand| match operand {
                 Val::One(_) => Shape::Uniform,
                 Val::Affine(_, step) => Shape::Affine(*step),
+                Val::Offsets(_, offsets) => Shape::Offsets(*offsets),
                 Val::Many(_) | Val::Scalarized(_) => Shape::Varying,
             })
             .collect();
@@ -336,7 +349,7 @@ impl Emitter<'_> {
         let exact = match result {
             Val::Many(parts) => parts,
             value @ Val::Scalarized(_) => self.vectors(&value, class),
-            Val::One(value) | Val::Affine(value, _) => vec![value],
+            Val::One(value) | Val::Affine(value, _) | Val::Offsets(value, _) => vec![value],
         };
         let arguments: Vec<ir::BlockArg> = exact.iter().map(|&value| value.into()).collect();
         if arguments.len() != values.len() {

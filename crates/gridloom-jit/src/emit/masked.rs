@@ -238,6 +238,11 @@ impl Emitter<'_> {
         {
             return self.load_row(load, row, own);
         }
+        if self.load_near_of_some(load, access, (address, offset), guard, own)
+            || self.load_by_rows(load, access, (address, offset), Some(guard), own)
+        {
+            return;
+        }
         let row = if is_plain { self.is_row_loadable(access, &load.operand, address, offset) } else { None };
         let Some(loadable) = row else {
             return self.load_each(load, access, (address, offset), guard, own);
@@ -321,6 +326,11 @@ impl Emitter<'_> {
             && let Some(row) = self.shared_row(access, &store.operand, (address, offset), guard)
         {
             return self.store_into_row(store, row, &values[0], guard);
+        }
+        if self.store_near_of_some(store, access, (address, offset), values, guard)
+            || self.store_by_rows(store, access, (address, offset), values, Some(guard))
+        {
+            return;
         }
         self.store_each(store, access, (address, offset), values, guard);
     }
@@ -427,10 +437,12 @@ impl Emitter<'_> {
         masks: Option<&[Value]>,
     ) -> Option<Vec<Value>> {
         let class = match address {
-            Val::One(value) | Val::Affine(value, _) if self.b.func.dfg.value_type(*value) == I64 => {
+            Val::One(value) | Val::Affine(value, _) | Val::Offsets(value, _)
+                if self.b.func.dfg.value_type(*value) == I64 =>
+            {
                 Class::B64
             }
-            Val::One(_) | Val::Affine(..) => Class::B32,
+            Val::One(_) | Val::Affine(..) | Val::Offsets(..) => Class::B32,
             _ if operand.narrow => Class::B32,
             _ => Class::B64,
         };
@@ -489,7 +501,7 @@ impl Emitter<'_> {
     }
 
     /// Memory that an access goes to in threads that do not make it.
-    fn nowhere(&mut self) -> Value {
+    pub(super) fn nowhere(&mut self) -> Value {
         let slot = *self.side_exits.nowhere.get_or_insert_with(|| {
             self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 32, 5))
         });

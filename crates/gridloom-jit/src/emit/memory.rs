@@ -53,7 +53,7 @@ impl Emitter<'_> {
                 if is_row && let Some(row) = self.shared_row(access, &load.operand, (&address, offset), guard)
                 {
                     self.load_row(load, row, Some(guard));
-                } else {
+                } else if !self.load_near_of_some(load, access, (&address, offset), guard, Some(guard)) {
                     self.load_some(load, access, &address, offset, guard);
                 }
                 self.forget(before);
@@ -148,6 +148,7 @@ impl Emitter<'_> {
             {
                 self.load_packed(load, access, address, offset, guard);
             }
+            _ if self.load_by_rows(load, access, (address, offset), None, guard) => {}
             _ => {
                 let places = self.places_of_all(access, &load.operand, address, offset);
                 let by_lane = |slot: &Slot| guard.is_none() && self.is_by_lane(*slot);
@@ -157,6 +158,14 @@ impl Emitter<'_> {
                         self.define(slot, Val::Many(parts), class, guard);
                     }
                     return;
+                }
+                let class = Self::element(size);
+                if let (&[slot], None) = (&load.destinations[..], load.extend.signed_to)
+                    && Self::is_near(&places, class)
+                    && !by_lane(&slot)
+                {
+                    let parts = self.load_near(&places, class);
+                    return self.define(slot, Val::Many(parts), class, guard);
                 }
                 let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];
                 let mut class = Class::B64;
@@ -187,7 +196,7 @@ impl Emitter<'_> {
         address: &Val,
         offset: i64,
     ) -> Vec<HostAddress> {
-        if let Some(places) = self.strided_shared(access, operand, address, offset) {
+        if let Some(places) = self.places_in_shared(access, operand, address, offset) {
             return places;
         }
         if let (Val::Many(_), Space::Shared) = (address, access.space)
@@ -209,32 +218,6 @@ impl Emitter<'_> {
                 }
             })
             .collect()
-    }
-
-    /// The same for elements in shared memory that are a step apart: all of them are inside if the
-    /// first and the last are.
-    fn strided_shared(
-        &mut self,
-        access: Access,
-        operand: &MemoryOperand,
-        address: &Val,
-        offset: i64,
-    ) -> Option<Vec<HostAddress>> {
-        let &Val::Affine(_, step) = address else { return None };
-        let fits = access.space == Space::Shared
-            && step % i64::from(access.align) == 0
-            && step.unsigned_abs() < NEAR as u64
-            && offset.unsigned_abs() < 1 << 24;
-        if !fits {
-            return None;
-        }
-        let last = self.lanes as usize - 1;
-        let lowest = if step > 0 { 0 } else { last };
-        let base = self.lane_address(operand, address, lowest);
-        let length = access.size + step.unsigned_abs() as u32 * last as u32;
-        let (host, at) = self.host_address(access, operand, base, offset, length, lowest);
-        let place = |lane: usize| (host, at + step as i32 * (lane as i32 - lowest as i32));
-        Some((0..=last).map(place).collect())
     }
 
     /// Loads a row of elements of four or eight bytes.
@@ -494,7 +477,7 @@ impl Emitter<'_> {
                     && let Some(row) = self.shared_row(access, &store.operand, (&address, offset), guard)
                 {
                     self.store_into_row(store, row, &values[0], guard);
-                } else {
+                } else if !self.store_near_of_some(store, access, (&address, offset), &values, guard) {
                     self.store_some(store, access, &address, offset, &values, guard);
                 }
                 self.forget(before);
@@ -619,6 +602,7 @@ impl Emitter<'_> {
                 let (host, at) = self.host_address(access, &store.operand, base, offset, access.size, 0);
                 self.store_elements(store, host, at, values, self.lanes as usize - 1);
             }
+            _ if self.store_by_rows(store, access, (address, offset), values, None) => {}
             _ => {
                 // A fault in one thread must not come after the store of another is done twice: all
                 // are checked first.
@@ -633,6 +617,14 @@ impl Emitter<'_> {
         let is_by_lane = |value: &Val| matches!(value, Val::Scalarized(_));
         if self.is_interleaved_store(store) && !values.iter().any(is_by_lane) {
             return self.store_interleaved(store, places, values);
+        }
+        let class = Self::element(store.size);
+        if let [value] = values
+            && Self::is_near(places, class)
+            && !is_by_lane(value)
+        {
+            let parts = self.vectors(value, class);
+            return self.store_near(places, &parts, class);
         }
         for (lane, &(host, at)) in places.iter().enumerate() {
             self.store_elements(store, host, at, values, lane);

@@ -27,6 +27,7 @@ mod map;
 mod masked;
 mod memory;
 mod narrow;
+mod near;
 mod predicate;
 mod prefetch;
 mod rematerialize;
@@ -331,7 +332,7 @@ pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Unif
     (0..function.slots)
         .map(|slot| {
             let ty = function.type_of(Slot(slot));
-            let step = matches!(shapes.get(Slot(slot)), Shape::Affine(_));
+            let step = matches!(shapes.get(Slot(slot)), Shape::Affine(_) | Shape::Offsets(_));
             let float =
                 !step && (votes[slot as usize] > 0 || votes[slot as usize] == 0 && Class::of(ty).is_float());
             match (ty.bits(), float) {

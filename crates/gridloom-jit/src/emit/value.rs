@@ -4,6 +4,7 @@ use super::Emitter;
 use super::branch::Party;
 use super::scalarized::Scalarized;
 use crate::analysis::flow::SlotSet;
+use crate::analysis::lane_offsets::Offsets;
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::FloatCC;
@@ -22,6 +23,8 @@ pub(crate) enum Val {
     One(Value),
     /// This value in the first thread, and a step more in each that follows.
     Affine(Value, i64),
+    /// This value in the first thread, and so much more in each.
+    Offsets(Value, Offsets),
     /// Vectors, each for as many threads as it has elements.
     Many(Vec<Value>),
     /// A value of each thread by itself.
@@ -202,6 +205,14 @@ impl Emitter<'_> {
                 let parts = self.vectors(&whole, storage);
                 Val::Many(self.convert_parts(parts, storage, class))
             }
+            Shape::Offsets(offsets) => {
+                let whole = Val::Offsets(self.b.use_var(variables[0]), offsets);
+                if class.untyped() == storage.untyped() && !class.is_float() {
+                    return whole;
+                }
+                let parts = self.vectors(&whole, storage);
+                Val::Many(self.convert_parts(parts, storage, class))
+            }
             Shape::Varying => {
                 let count = self.lanes as usize / per_vector(storage);
                 let mut parts: Vec<Value> =
@@ -347,6 +358,21 @@ impl Emitter<'_> {
             }
             &Val::One(value) => self.spread(value, 0, class),
             &Val::Affine(base, step) => self.spread(base, step, class),
+            Val::Offsets(base, offsets) => {
+                let all = self.spread(*base, 0, class);
+                let ty = vector_type(class).unwrap_or(I32X4);
+                let mut parts = Vec::new();
+                for (offsets, all) in offsets.chunks(per_vector(class)).zip(all) {
+                    let mut bytes = [0; 16];
+                    let size = 16 / per_vector(class);
+                    for (chunk, &offset) in bytes.chunks_mut(size).zip(offsets) {
+                        chunk.copy_from_slice(&i64::from(offset).to_le_bytes()[..size]);
+                    }
+                    let more = self.vector_constant(ty, bytes);
+                    parts.push(self.b.ins().iadd(all, more));
+                }
+                parts
+            }
         }
     }
 
@@ -394,6 +420,10 @@ impl Emitter<'_> {
             Val::Scalarized(each) => self.scalarized_lane(each, class, lane),
             Val::Affine(base, step) if lane == 0 || *step == 0 => *base,
             Val::Affine(base, step) => self.b.ins().iadd_imm_s(*base, step.wrapping_mul(lane as i64)),
+            Val::Offsets(base, offsets) => match offsets[lane] {
+                0 => *base,
+                more => self.b.ins().iadd_imm_s(*base, i64::from(more)),
+            },
             Val::Many(parts) => {
                 let per = per_vector(class);
                 let element = self.b.ins().extractlane(parts[lane / per], (lane % per) as u8);
@@ -421,7 +451,7 @@ impl Emitter<'_> {
                         _ => value,
                     };
                     vector = Some(match vector {
-                        None => self.b.ins().splat(ty, value),
+                        None => self.b.ins().scalar_to_vector(ty, value),
                         Some(vector) => self.b.ins().insertlane(vector, value, lane as u8),
                     });
                 }
@@ -453,7 +483,9 @@ impl Emitter<'_> {
             return value;
         }
         match value {
-            Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(value, 1)),
+            Val::One(value) | Val::Affine(value, _) | Val::Offsets(value, _) => {
+                Val::One(self.b.ins().bxor_imm_u(value, 1))
+            }
             value => {
                 let parts = self.vectors(&value, Class::Pred);
                 Val::Many(parts.into_iter().map(|part| self.b.ins().bnot(part)).collect())
@@ -495,6 +527,12 @@ impl Emitter<'_> {
                     None => value,
                     Some(_) => return self.defect("an affine register under a guard that differs"),
                 };
+                self.b.def_var(variables[0], value);
+            }
+            (Shape::Offsets(expected), Val::Offsets(value, offsets))
+                if offsets == expected && guard.is_none() =>
+            {
+                let value = self.convert(value, class, storage);
                 self.b.def_var(variables[0], value);
             }
             (Shape::Varying, value) => {

@@ -156,7 +156,11 @@ impl CompiledKernel {
     unsafe fn run_single(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
         let functions = &self.kernel.code().functions;
         let function = functions.partition_point(|function| function.entry <= pc) - 1;
-        match self.single(function).and_then(|part| Some((part, part.entry(pc)?))) {
+        let part = match self.single_unchecked_for(machine).filter(|_| function == 0) {
+            Some(part) => Some(part),
+            None => self.single(function),
+        };
+        match part.and_then(|part| Some((part, part.entry(pc)?))) {
             // SAFETY: the caller's promise.
             Some((part, entry)) => unsafe {
                 self.runs[1].fetch_add(threads.len() as u64, Ordering::Relaxed);
@@ -166,6 +170,14 @@ impl CompiledKernel {
             // caller of the launch reports the panic.
             None => panic!("no code for single threads of {} at {pc}", self.kernel.name()),
         }
+    }
+
+    /// Returns the code for single threads with few checks, if the kernel mostly runs one thread
+    /// after the other and the pointers of the launch are as the code assumes.
+    fn single_unchecked_for(&self, machine: &Machine) -> Option<&Part> {
+        let part = self.alone.then(|| self.single_unchecked())??;
+        // SAFETY: the machine has the parameters of the launch.
+        unsafe { part.bounds_checks.hold(machine.params, emit::HOST) }.then_some(part)
     }
 
     /// Returns the code for groups and its entry at an instruction, if threads can and should run
