@@ -49,6 +49,14 @@ pub(crate) fn picks_by_sign() -> bool {
     return false;
 }
 
+/// Returns whether the machine can pick bytes of a vector by another.
+pub(crate) fn picks_bytes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("ssse3");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// Wraps a runtime function in one that preserves all registers and returns nothing. A call of it
 /// does not force values into memory on paths that do not reach it.
 pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, String> {

@@ -75,6 +75,16 @@ impl Emitter<'_> {
         vector: bool,
     ) -> Value {
         let known = self.constant_of(x[1]).or_else(|| self.element_of(x[1])).map(|bits| bits as u32);
+        if let (Some(bits), true, false) = (known, vector, signed[0]) {
+            let byte = |half: u32| {
+                let byte = (bits >> (8 * (half + if high { 2 } else { 0 }))) as u8;
+                u32::from(if signed[1] { i16::from(byte as i8) as u16 } else { byte.into() })
+            };
+            let sum = self.half_dot_product_of_vectors(x[0], byte(0) | byte(1) << 16, x[2]);
+            if let Some(sum) = sum {
+                return sum;
+            }
+        }
         let mut sum = x[2];
         for half in 0..2 {
             let a = self.bit_field(x[0], [16 * half, 16], signed[0], Class::B32, vector);

@@ -268,8 +268,14 @@ impl Emitter<'_> {
             let words = words.map(|at| self.b.ins().load(I64, shared_flags(), host, at)).collect();
             return self.define_packed(slot, words, size);
         }
-        let mut parts = Vec::new();
         let signed = load.extend.signed_to.filter(|&bits| bits > 8 * size);
+        if size == 1
+            && signed.is_none()
+            && let Some(parts) = self.load_bytes(host, at)
+        {
+            return self.define(slot, Val::Many(parts), Class::B32, guard);
+        }
+        let mut parts = Vec::new();
         for at in words {
             if size == 2 && signed.is_some() {
                 parts.push(self.b.ins().sload16x4(shared_flags(), host, at));

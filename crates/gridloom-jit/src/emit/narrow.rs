@@ -2,12 +2,19 @@
 //! zero.
 
 use super::Emitter;
+use super::memory::shared_flags;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
-use crate::runtime;
-use cranelift_codegen::ir::types::{F32X4, I8, I8X16, I16X8, I32, I32X4, I64, I64X2};
+use crate::{host, runtime};
+use cranelift_codegen::ir::types::{F32X4, F64, F64X2, I8, I8X16, I16X8, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use gridloom_ptx::op::ApproxOp;
+
+/// How many instructions back a bound on a value is looked for.
+const DEPTH: u32 = 6;
+
+/// In a mask that picks bytes: a byte that becomes zero.
+const NOTHING: u8 = 0x80;
 
 impl Emitter<'_> {
     /// Extends the lowest bits of 32-bit elements, by sign or with zeros.
@@ -16,43 +23,123 @@ impl Emitter<'_> {
             return value;
         }
         if !signed {
-            if self.fits_in(value, bits, 4) {
-                return value;
-            }
-            let mask = self.vector_of((1 << bits) - 1, Class::B32);
-            return self.b.ins().band(value, mask);
+            return self.lowest_bits(value, bits);
         }
         let count = self.b.ins().iconst(I32, i64::from(32 - bits));
         let value = self.b.ins().ishl(value, count);
         self.b.ins().sshr(value, count)
     }
 
-    /// Whether each element of 32 bits is known to have no bits above the lowest ones, from the
-    /// last few instructions that made it.
-    fn fits_in(&self, value: Value, bits: u32, depth: u32) -> bool {
-        let dfg = &self.b.func.dfg;
-        let ValueDef::Result(inst, _) = dfg.value_def(dfg.resolve_aliases(value)) else { return false };
-        let Some(depth) = depth.checked_sub(1) else { return false };
-        match dfg.insts[inst] {
-            InstructionData::Binary { opcode: Opcode::Band, args } => args.iter().any(|&arg| {
-                self.element_of(arg).is_some_and(|mask| mask >> bits == 0) || self.fits_in(arg, bits, depth)
-            }),
-            InstructionData::Binary { opcode: Opcode::Bor | Opcode::Bxor, args } => {
-                args.iter().all(|&arg| self.fits_in(arg, bits, depth))
-            }
-            InstructionData::Binary { opcode: Opcode::Ushr, args: [_, count] } => {
-                self.constant_of(count).is_some_and(|count| count < 32 && 32 - count <= u64::from(bits))
-            }
-            InstructionData::Unary { opcode: Opcode::UwidenLow | Opcode::UwidenHigh, arg } => {
-                let from_bytes = match dfg.value_def(dfg.resolve_aliases(arg)) {
-                    ValueDef::Result(inst, _) => dfg.insts[inst].opcode() == Opcode::Uload8x8,
-                    _ => false,
-                };
-                bits >= 16 || bits >= 8 && from_bytes
-            }
-            InstructionData::Load { opcode: Opcode::Uload16x4, .. } => bits >= 16,
-            _ => false,
+    /// Returns the lowest bits of 32-bit elements, with zeros above them.
+    fn lowest_bits(&mut self, value: Value, bits: u32) -> Value {
+        if self.greatest(value, DEPTH) >> bits == 0 {
+            return value;
         }
+        // What an earlier mask has cut off, this one cuts off too.
+        let dfg = &self.b.func.dfg;
+        let all = (1 << bits) - 1;
+        let mut value = dfg.resolve_aliases(value);
+        if let ValueDef::Result(inst, _) = dfg.value_def(value)
+            && let InstructionData::Binary { opcode: Opcode::Band, args: [whole, mask] } = dfg.insts[inst]
+            && self.element_of(mask).is_some_and(|mask| mask & all == all)
+        {
+            value = whole;
+        }
+        let mask = self.vector_of(all, Class::B32);
+        self.b.ins().band(value, mask)
+    }
+
+    /// Returns a bound on the elements of a vector of 32-bit integers, from the last few
+    /// instructions that made it.
+    fn greatest(&self, value: Value, depth: u32) -> u64 {
+        const ANY: u64 = u32::MAX as u64;
+        let dfg = &self.b.func.dfg;
+        let value = dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, _) = dfg.value_def(value) else { return ANY };
+        if dfg.value_type(value) != I32X4 {
+            return ANY;
+        }
+        if let Some(element) = self.element_of(value) {
+            return element;
+        }
+        let Some(depth) = depth.checked_sub(1) else { return ANY };
+        let of = |arg: Value| self.greatest(arg, depth);
+        let most = match dfg.insts[inst] {
+            InstructionData::Binary { opcode, args: [a, b] } => match opcode {
+                Opcode::Band | Opcode::Umin => of(a).min(of(b)),
+                Opcode::Bor | Opcode::Bxor => (of(a).max(of(b)) + 1).next_power_of_two() - 1,
+                Opcode::Iadd => of(a) + of(b),
+                Opcode::Imul => of(a).saturating_mul(of(b)),
+                Opcode::Ushr => match self.constant_of(b) {
+                    Some(count) if count < 32 => of(a) >> count,
+                    _ => ANY,
+                },
+                Opcode::Ishl => match self.constant_of(b) {
+                    Some(count) if count < 32 => of(a) << count,
+                    _ => ANY,
+                },
+                _ => ANY,
+            },
+            InstructionData::Unary { opcode: Opcode::UwidenLow | Opcode::UwidenHigh, arg } => {
+                match dfg.value_def(dfg.resolve_aliases(arg)) {
+                    ValueDef::Result(inst, _) if dfg.insts[inst].opcode() == Opcode::Uload8x8 => 0xff,
+                    _ => 0xffff,
+                }
+            }
+            InstructionData::Load { opcode: Opcode::Uload16x4, .. } => 0xffff,
+            InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, arg, .. } => self.spread_bytes(arg),
+            _ => ANY,
+        };
+        if most > ANY { ANY } else { most }
+    }
+
+    /// Returns a bound on the words of a vector of bytes: a byte if each word is one that was picked
+    /// by [`load_bytes`](Self::load_bytes).
+    fn spread_bytes(&self, value: Value) -> u64 {
+        let dfg = &self.b.func.dfg;
+        let picks = |mask: Value| match dfg.value_def(dfg.resolve_aliases(mask)) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::UnaryConst { opcode: Opcode::Vconst, constant_handle } => {
+                    let bytes = dfg.constants.get(constant_handle).as_slice();
+                    bytes.chunks(4).all(|word| word[1..] == [NOTHING; 3])
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        match dfg.value_def(dfg.resolve_aliases(value)) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::Binary { opcode: Opcode::X86Pshufb, args: [_, mask] } if picks(mask) => 0xff,
+                _ => u32::MAX.into(),
+            },
+            _ => u32::MAX.into(),
+        }
+    }
+
+    /// Loads a byte for each thread into the words of vectors. Returns `None` if the machine cannot
+    /// pick bytes, or the threads are not eight or a multiple of sixteen.
+    pub(super) fn load_bytes(&mut self, host: Value, at: i32) -> Option<Vec<Value>> {
+        if !host::picks_bytes() || !(self.lanes == 8 || self.lanes.is_multiple_of(16)) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for first in (0..self.lanes as i32).step_by(16) {
+            let (bytes, words) = if self.lanes == 8 {
+                let bytes = self.b.ins().load(F64, shared_flags(), host, at);
+                (self.b.ins().scalar_to_vector(F64X2, bytes), 2)
+            } else {
+                (self.b.ins().load(I8X16, shared_flags(), host, at + first), 4)
+            };
+            let bytes = self.vector_cast(bytes, I8X16);
+            for word in 0..words {
+                let picked =
+                    std::array::from_fn(|i| if i % 4 == 0 { 4 * word + i as u8 / 4 } else { NOTHING });
+                let picked = self.vector_constant(I8X16, picked);
+                let spread = self.b.ins().x86_pshufb(bytes, picked);
+                parts.push(self.vector_cast(spread, I32X4));
+            }
+        }
+        Some(parts)
     }
 
     /// Returns an operand in vectors of 32 bits.
@@ -260,6 +347,16 @@ impl Emitter<'_> {
         let mut sum = x[2];
         for odd in [false, true] {
             let [a, b] = [0, 1].map(|i| {
+                if let Some(bytes) = self.element_of(x[i]) {
+                    let half = |byte: u32| {
+                        let byte = (bytes >> (8 * byte)) as u8;
+                        if signed[i] { i16::from(byte as i8) as u16 } else { byte.into() }
+                    };
+                    let first = u32::from(odd);
+                    let both = u64::from(half(first)) | u64::from(half(first + 2)) << 16;
+                    let vector = self.vector_of(both, Class::B32);
+                    return self.vector_cast(vector, I16X8);
+                }
                 let halves = self.vector_cast(x[i], I16X8);
                 let count = self.b.ins().iconst(I32, 8);
                 match (signed[i], odd) {
@@ -276,19 +373,56 @@ impl Emitter<'_> {
                     }
                 }
             });
-            let (low_a, low_b) = (self.b.ins().swiden_low(a), self.b.ins().swiden_low(b));
-            let (high_a, high_b) = (self.b.ins().swiden_high(a), self.b.ins().swiden_high(b));
-            let (low, high) = (self.b.ins().imul(low_a, low_b), self.b.ins().imul(high_a, high_b));
-            let products = self.b.ins().iadd_pairwise(low, high);
-            sum = self.b.ins().iadd(sum, products);
+            let products = self.products_of_halves(a, b);
+            sum = self.sum(sum, products);
         }
         sum
     }
 
+    /// Returns the sums of the products of two neighbours each, of signed 16-bit integers.
+    fn products_of_halves(&mut self, a: Value, b: Value) -> Value {
+        let (low_a, low_b) = (self.b.ins().swiden_low(a), self.b.ins().swiden_low(b));
+        let (high_a, high_b) = (self.b.ins().swiden_high(a), self.b.ins().swiden_high(b));
+        let (low, high) = (self.b.ins().imul(low_a, low_b), self.b.ins().imul(high_a, high_b));
+        self.b.ins().iadd_pairwise(low, high)
+    }
+
+    /// Emits `dp2a` in a vector if the halves of the first operand are known not to be negative and
+    /// the second is a constant of two bytes, given as its halves.
+    pub(super) fn half_dot_product_of_vectors(&mut self, a: Value, halves: u32, c: Value) -> Option<Value> {
+        let dfg = &self.b.func.dfg;
+        let is_small = |value: Value| self.greatest(value, DEPTH) < 1 << 15;
+        let pair = match dfg.value_def(dfg.resolve_aliases(a)) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::Binary { opcode: Opcode::Bor, args } => Some(args),
+                _ => None,
+            },
+            _ => None,
+        };
+        // The upper half of a pair is shifted into place.
+        let shifted = |value: Value| match dfg.value_def(dfg.resolve_aliases(value)) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::Binary { opcode: Opcode::Ishl, args: [of, count] } => {
+                    self.constant_of(count) == Some(16) && is_small(of)
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        let fits = is_small(a) || pair.is_some_and(|[low, high]| is_small(low) && shifted(high));
+        if !fits {
+            return None;
+        }
+        let a = self.vector_cast(a, I16X8);
+        let b = self.vector_of(halves.into(), Class::B32);
+        let b = self.vector_cast(b, I16X8);
+        let products = self.products_of_halves(a, b);
+        Some(self.sum(c, products))
+    }
+
     /// Returns the lowest one or two bytes of 32-bit elements, packed into 64-bit words.
     pub(super) fn packed(&mut self, parts: &[Value], size: u32) -> Vec<Value> {
-        let mask = self.vector_of((1 << (8 * size)) - 1, Class::B32);
-        let parts: Vec<Value> = parts.iter().map(|&part| self.b.ins().band(part, mask)).collect();
+        let parts: Vec<Value> = parts.iter().map(|&part| self.lowest_bits(part, 8 * size)).collect();
         let mut halves: Vec<Value> =
             parts.chunks(2).map(|pair| self.b.ins().unarrow(pair[0], pair[pair.len() - 1])).collect();
         if size == 1 {

@@ -99,6 +99,10 @@ impl Emitter<'_> {
         if from == to {
             return value;
         }
+        if let (Some(bits), Class::B8 | Class::B16 | Class::B32 | Class::B64) = (self.constant_of(value), to)
+        {
+            return self.constant(bits, to);
+        }
         // First to an integer of its own width, last to the result's class.
         let (value, from) = match from {
             Class::F32 => (self.bitcast(value, I32), Class::B32),
