@@ -96,6 +96,24 @@ fn fields_products_and_clamped_conversions_are_those_of_the_interpreter() {
         "dp2a.hi.s32.u32 %r19, %r3, %r4, %r1;".to_owned(),
         "dp2a.lo.u32.s32 %r19, %r3, 61090, %r1;".to_owned(),
         "dp2a.hi.s32.s32 %r19, %r3, 0x80ff7f01, %r1;".to_owned(),
+        // Halves that are known to be small, and not quite.
+        "and.b32 %r5, %r3, 0x7fff; dp2a.lo.u32.s32 %r19, %r5, 61090, %r1;".to_owned(),
+        "and.b32 %r5, %r3, 0xffff; dp2a.lo.u32.s32 %r19, %r5, 61090, %r1;".to_owned(),
+        "and.b32 %r5, %r3, 255; shr.u32 %r6, %r3, 17; shl.b32 %r6, %r6, 16; or.b32 %r5, %r5, %r6;
+         dp2a.hi.u32.u32 %r19, %r5, 0x8081ff7f, %r1;"
+            .to_owned(),
+        "and.b32 %r5, %r3, 255; shr.u32 %r6, %r3, 16; shl.b32 %r6, %r6, 16; or.b32 %r5, %r5, %r6;
+         dp2a.hi.u32.s32 %r19, %r5, 0x8081ff7f, 0;"
+            .to_owned(),
+        "dp4a.u32.u32 %r19, %r3, 0xff800100, %r1;".to_owned(),
+        "dp4a.s32.s32 %r19, %r3, 0xff800180, 0;".to_owned(),
+        "dp4a.u32.s32 %r19, %r3, 0x00ff0080, %r1;".to_owned(),
+        // Masks that do nothing, that cut more than one before, and that cut less.
+        "and.b32 %r5, %r3, 0xfff0; and.b32 %r6, %r5, 0xff; shl.b32 %r7, %r6, 25; and.b32 %r19, %r7, 0xffff;"
+            .to_owned(),
+        "and.b32 %r5, %r3, 0xffff; mul.lo.u32 %r6, %r5, 0x10001; and.b32 %r7, %r6, 0xffff; add.u32 %r19, %r7, %r6;"
+            .to_owned(),
+        "and.b32 %r5, %r3, 255; sub.u32 %r6, 3, %r5; and.b32 %r7, %r6, 255; shr.u32 %r19, %r7, 3;".to_owned(),
         "mul.hi.u32 %r19, %r3, 0x38e38e39;".to_owned(),
         "mul.hi.s32 %r19, %r3, %r4;".to_owned(),
         "mul.hi.u32 %r19, %r3, 64;".to_owned(),
