@@ -17,18 +17,129 @@ pub(crate) struct Options {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List the devices of this machine, and why there are no others.
-    Devices,
+    Devices(Devices),
     /// Run a demonstration and check its result against the host.
     Demo(Demo),
-    /// Show a graph in a file: what `Graph::to_json` wrote, or the DOT of CUDA's
+    /// Show a graph in a file: a saved graph, what `Graph::to_json` wrote, or the DOT of CUDA's
     /// `cuGraphDebugDotPrint`.
     Show(Show),
+    /// Run a saved graph.
+    Run(Run),
+    /// Say how two graphs differ. The status is 1 if they do.
+    Diff(Diff),
+    /// Launch a saved graph or a demonstration once and say when each node ran.
+    Profile(Profile),
     /// Check or run PTX.
     #[command(subcommand)]
     Ptx(Ptx),
     /// Compile CUDA C++ to PTX with NVRTC, NVIDIA's run-time compiler. No GPU and no toolkit are
     /// needed.
     Cc(Cc),
+    /// Print a script that completes this command in a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of this command, or write the pages of all its parts to a folder.
+    Man {
+        /// The folder.
+        #[arg(long, short, value_name = "FOLDER")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Devices {
+    /// JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A saved graph, with what is given to it.
+#[derive(Args)]
+pub(crate) struct Inputs {
+    /// Give an input a value: one number for all its elements (`--set steps=100`), or an array
+    /// (`--set x=data.npy`).
+    #[arg(long = "set", value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub(crate) set: Vec<String>,
+    /// The most memory that the graph may use, in MiB. Unless said otherwise 4096, or what the
+    /// system has left if that is less.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory: Option<u64>,
+}
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// The saved graph.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// Write an output to a file when all launches are done: `--get y=result.npy`.
+    #[arg(long = "get", value_name = "NAME=FILE")]
+    pub(crate) get: Vec<String>,
+    /// How often to launch the graph.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) repeat: u64,
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<std::time::Duration>,
+    /// Profile the last launch and print the table.
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct Diff {
+    /// The one graph, in any form that `show` reads.
+    pub(crate) one: PathBuf,
+    /// The other graph.
+    pub(crate) other: PathBuf,
+    /// JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Profile {
+    /// The saved graph, or the name of a demonstration.
+    #[arg(value_name = "FILE|DEMO")]
+    pub(crate) target: PathBuf,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// All nodes, and not only the slowest.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How many runs of each node are kept one by one.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// How often to launch the graph before, to warm up.
+    #[arg(long, default_value_t = 1, value_name = "LAUNCHES")]
+    pub(crate) warm_up: u32,
+    /// Write a page with the graph and its timeline to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write a trace for Perfetto or chrome://tracing to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// JSON instead of a table.
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+/// A number of seconds, at most a year.
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "write a number of seconds".to_owned())?;
+    match seconds > 0.0 && seconds <= 365.0 * 86400.0 {
+        true => Ok(std::time::Duration::from_secs_f64(seconds)),
+        false => Err("write a number of seconds above 0, at most a year".to_owned()),
+    }
 }
 
 #[derive(Args)]
@@ -94,12 +205,27 @@ pub(crate) struct Demo {
     pub(crate) program: Program,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Passes of the loop (heat: 50, bisect: 20).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Passes of the loop (heat: 50, life: 200, bisect: 20, poisson: 2000).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub(crate) passes: Option<u32>,
-    /// Points of the rod (heat: 32).
+    /// Points of the rod (heat: 32), or of a side of the square (life, poisson: 64).
     #[arg(long, value_parser = clap::value_parser!(u32).range(3..))]
     pub(crate) size: Option<u32>,
+    /// Run on every device and engine, and compare the times.
+    #[arg(long, conflicts_with_all = ["device", "engine", "checked", "unchecked", "dot", "save", "svg", "png"])]
+    pub(crate) compare: bool,
+    /// Write the last picture as SVG to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write the last picture as PNG to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) png: Option<PathBuf>,
+    /// Save the graph to this file, for `gridloom run`, `show` and `profile`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// JSON instead of text and pictures.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Write the graph in Graphviz's DOT language to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) dot: Option<PathBuf>,
@@ -109,10 +235,14 @@ pub(crate) struct Demo {
 pub(crate) enum Program {
     /// A rod cools: a WHILE loop of a kernel, a copy and a countdown on the device.
     Heat,
+    /// The Game of Life on a torus: a WHILE loop of kernels written in Rust.
+    Life,
     /// The square root of 2 by bisection: an IF/ELSE inside a WHILE, and an IF after it.
     Bisect,
     /// One number through a SWITCH, once for each case.
     Switch,
+    /// The potential of two charges: a WHILE loop that ends when little changes.
+    Poisson,
 }
 
 /// Which device to use, and how.
@@ -166,6 +296,9 @@ pub(crate) enum Ptx {
         /// The files: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// JSON instead of text: a line for each file that could be read.
+        #[arg(long)]
+        json: bool,
     },
     /// Show what the kernels of files take and how the CPU device runs them.
     Info(PtxInfo),
@@ -181,6 +314,9 @@ pub(crate) struct PtxInfo {
     /// This kernel only.
     #[arg(long)]
     pub(crate) kernel: Option<String>,
+    /// JSON instead of text: a line for each kernel.
+    #[arg(long, conflicts_with_all = ["clif", "asm"])]
+    pub(crate) json: bool,
     /// Also Cranelift's intermediate code of the compiled kernels.
     #[arg(long)]
     pub(crate) clif: bool,

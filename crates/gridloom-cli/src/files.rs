@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::Failure;
 
 /// The most bytes that are read from a text.
-const MOST_TEXT: u64 = 256 << 20;
+pub(crate) const MOST_TEXT: u64 = 256 << 20;
 
 /// Puts the file's name before an error about it.
 pub(crate) fn about(path: &Path, error: impl std::fmt::Display) -> Failure {

@@ -1,15 +1,23 @@
-//! The `gridloom` command: look at devices and graphs, run demonstrations, check and run PTX.
+//! The `gridloom` command: look at devices and graphs, run and profile saved graphs, run
+//! demonstrations, check and run PTX.
 
 mod args;
 mod cc;
+mod colour;
 mod demo;
 mod devices;
+mod diff;
 mod files;
+mod image;
+mod manual;
 mod output;
 mod pick;
+mod profile;
+mod progress;
 mod ptx;
+mod run;
+mod saved;
 mod show;
-mod strip;
 mod terminal;
 
 use std::process::ExitCode;
@@ -36,7 +44,7 @@ impl std::error::Error for Reported {}
 
 fn main() -> ExitCode {
     let outcome = match parse() {
-        Ok(options) => run(&options.command).and_then(|()| output::finish()),
+        Ok(options) => dispatch(&options.command).and_then(|()| output::finish()),
         Err(error) => return usage(&error),
     };
     match outcome {
@@ -59,13 +67,18 @@ fn parse() -> Result<Options, clap::Error> {
     Options::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-fn run(command: &Command) -> Result<(), Failure> {
+fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
-        Command::Devices => devices::list(),
+        Command::Devices(options) => devices::list(options.json),
         Command::Demo(demo) => demo::run(demo),
         Command::Show(show) => show::run(show),
+        Command::Run(options) => run::run(options),
+        Command::Diff(options) => diff::run(options),
+        Command::Profile(options) => profile::run(options),
         Command::Ptx(command) => ptx::run(command),
         Command::Cc(options) => cc::run(options),
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { output } => manual::man(output.as_deref()),
     }
 }
 

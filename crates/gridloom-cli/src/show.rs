@@ -36,10 +36,10 @@ pub(crate) fn run(options: &Show) -> Result<(), Failure> {
 }
 
 /// Reads a graph from a file, with its name as the title where it has none of its own.
-fn read(path: &Path) -> Result<Picture, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Picture, Failure> {
     let name = path.display();
-    let text = crate::files::read_text(path)?;
-    let mut picture = gridloom_view::read(&text).map_err(|error| format!("{name}: {error}"))?;
+    let bytes = crate::saved::read(path)?;
+    let mut picture = gridloom_view::read_bytes(&bytes).map_err(|error| format!("{name}: {error}"))?;
     if picture.title == "graph"
         && let Some(stem) = path.file_stem()
     {

@@ -38,7 +38,7 @@ pub(crate) fn write(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
         put16(&mut common, 0); // method: stored
         put16(&mut common, 0); // time
         put16(&mut common, DATE);
-        put32(&mut common, crc(data));
+        put32(&mut common, crc32(data));
         put32(&mut common, size);
         put32(&mut common, size);
         put16(&mut common, name_bytes);
@@ -136,7 +136,7 @@ impl<'a> Archive<'a> {
                 bail!("{name:?} reaches into the directory of the archive");
             }
             spans.push((offset, data_at + data.len()));
-            if crc(data) != sum {
+            if crc32(data) != sum {
                 bail!("{name:?} is damaged: its checksum is wrong");
             }
             entries.push((name, data));
@@ -228,8 +228,8 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// Returns the CRC-32 of zip files, eight bytes at a time.
-fn crc(data: &[u8]) -> u32 {
+/// Returns the CRC-32 that zip and PNG files use, computed eight bytes at a time.
+pub fn crc32(data: &[u8]) -> u32 {
     let mut sum = u32::MAX;
     let (words, rest) = data.as_chunks::<8>();
     for word in words {
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_zip() {
-        assert_eq!(crc(b"123456789"), 0xcbf4_3926);
-        assert_eq!(crc(b""), 0);
-        assert_eq!(crc(&[0; 32]), 0x190a_55ad);
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b""), 0);
+        assert_eq!(crc32(&[0; 32]), 0x190a_55ad);
     }
 
     #[test]

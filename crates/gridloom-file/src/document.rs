@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The name of the format, with which `graph.json` starts.
-pub const FORMAT: &str = "gridloom-graph";
+pub const FORMAT: &str = "gridloom-saved-graph";
 /// The version of the format. It is raised when an older reader would misunderstand a file.
 pub const VERSION: u32 = 1;
 

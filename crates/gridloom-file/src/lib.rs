@@ -36,6 +36,7 @@ pub mod hex;
 mod npy;
 mod text;
 
+pub use archive::crc32;
 pub use check::check_name;
 use document::Document;
 use error::bail;

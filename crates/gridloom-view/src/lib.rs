@@ -1,8 +1,8 @@
 //! Pictures of graphs: a self-contained page, SVG, and a text tree.
 //!
-//! The crate works on text only and knows neither devices nor Gridloom's graphs. It reads the JSON
-//! of `Graph::to_json`, or the DOT of CUDA's `cuGraphDebugDotPrint`, into a [`Picture`] and draws
-//! that.
+//! The crate works on files only and knows neither devices nor Gridloom's graphs. It reads a saved
+//! graph, the JSON of `Graph::to_json`, or the DOT of CUDA's `cuGraphDebugDotPrint`, into a
+//! [`Picture`] and draws that.
 //!
 //! ```
 //! let json = r#"{ "format": "gridloom-graph", "version": 1, "graph": {
@@ -18,19 +18,23 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`picture`] | the graph as it is drawn: nodes, edges, bodies, facts |
-//! | [`json`], [`dot`] | the readers |
+//! | [`json`], [`dot`], [`saved`] | the readers |
+//! | `diff` | the differences between two pictures |
 //! | `layers` | which layer a node is in, and its place there |
 //! | `html`, `svg`, `tree`, `markup` | the writers |
 
+mod diff;
 pub mod dot;
 mod html;
 pub mod json;
 mod layers;
 mod markup;
 pub mod picture;
+pub mod saved;
 mod svg;
 mod tree;
 
+pub use diff::{Difference, DifferenceKind};
 pub use picture::{Body, Edge, Graph, Node, Picture};
 
 /// The most bytes of text that are read.
@@ -69,6 +73,18 @@ impl std::fmt::Display for ReadError {
 }
 
 impl std::error::Error for ReadError {}
+
+/// Reads a graph from the contents of a file: a saved graph if they are a zip archive, else the
+/// text that [`read`] reads.
+///
+/// # Errors
+/// Fails as [`read`] does, and if the bytes are neither an archive nor text.
+pub fn read_bytes(bytes: &[u8]) -> Result<Picture, ReadError> {
+    if gridloom_file::GraphFile::is_archive(bytes) {
+        return saved::read(bytes);
+    }
+    read(std::str::from_utf8(bytes).map_err(|_| ReadError::new("this is no text and no saved graph"))?)
+}
 
 /// Reads a graph: JSON if the text begins with `{`, else DOT.
 ///

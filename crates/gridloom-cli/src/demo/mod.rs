@@ -1,39 +1,204 @@
-//! `gridloom demo`: three programs, each checked against the host.
+//! `gridloom demo`: programs to look at, each checked against the host.
 
 mod bisect;
+mod compare;
 mod heat;
+mod life;
+mod poisson;
 mod switch;
 
-use gridloom::{Device, Graph};
+use gridloom::{Device, Graph, GraphSaver, Result};
+use serde_json::json;
 
 use crate::args::{Demo, Program};
+use crate::image::Image;
 use crate::output::say;
-use crate::{Failure, files, pick};
+use crate::terminal::Terminal;
+use crate::{Failure, files, pick, progress};
 
-/// Runs the demonstration that was asked for.
-pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
-    if demo.size.is_some() && !matches!(demo.program, Program::Heat) {
-        return Err("--size is for the heat demonstration".into());
-    }
-    if demo.passes.is_some() && matches!(demo.program, Program::Switch) {
-        return Err("--passes is for the heat and bisect demonstrations".into());
-    }
-    let device = pick::device(&demo.device, None, None)?;
-    say!("on {}", device.name())?;
-    match demo.program {
-        Program::Heat => heat::run(&device, demo),
-        Program::Bisect => bisect::run(&device, demo),
-        Program::Switch => switch::run(&device, demo),
+/// Rows of values that a live picture has at most.
+const ROWS: usize = 48;
+/// Columns of the number before a line, and the space after it.
+const LABEL: usize = 9;
+/// Pictures that are shown of one run.
+const FRAMES: u32 = 10;
+
+type Checked<T> = std::result::Result<T, Failure>;
+
+/// A demonstration on a device: a graph over memory with names.
+trait Scene {
+    /// Returns the graph. One launch makes as many passes as were asked for.
+    fn graph(&self) -> &Graph;
+
+    /// Returns the graph with its inputs and outputs, to be saved.
+    fn saver(&self) -> Result<GraphSaver>;
+
+    /// Puts the memory into its first state.
+    fn begin(&self) -> Result<()>;
+
+    /// Sets how many passes the next launches make.
+    fn set_passes(&self, passes: u32) -> Result<()>;
+
+    /// Returns the present state as a picture.
+    fn picture(&self) -> Result<Image>;
+
+    /// Compares the state after so many passes with the host's own, and says how far off it is.
+    fn check(&self, passes: u32) -> Checked<String>;
+}
+
+/// What is known of a demonstration before it is built.
+struct Facts {
+    /// The passes unless said otherwise. `None` if there are none to choose.
+    passes: Option<u32>,
+    /// The size unless said otherwise, and the largest one. `None` if there is none to choose.
+    size: Option<(u32, u32)>,
+    /// Whether pictures follow each other on new lines, and are not drawn over.
+    scrolls: bool,
+    build: fn(&Device, u32, u32) -> Result<Box<dyn Scene>>,
+}
+
+impl Program {
+    fn facts(self) -> Facts {
+        match self {
+            Program::Heat => {
+                Facts { passes: Some(50), size: Some((32, 1 << 24)), scrolls: true, build: heat::build }
+            }
+            Program::Life => {
+                Facts { passes: Some(200), size: Some((64, 4096)), scrolls: false, build: life::build }
+            }
+            Program::Bisect => Facts { passes: Some(20), size: None, scrolls: true, build: bisect::build },
+            Program::Switch => Facts { passes: None, size: None, scrolls: true, build: switch::build },
+            Program::Poisson => {
+                Facts { passes: Some(2000), size: Some((64, 4096)), scrolls: false, build: poisson::build }
+            }
+        }
     }
 }
 
-/// Writes the picture that `--dot` asks for.
-fn write_dot(demo: &Demo, graph: &Graph) -> Result<(), Failure> {
-    if let Some(path) = &demo.dot {
-        files::write(path, graph.to_dot().as_bytes())?;
-        say!("wrote {}", path.display())?;
+/// Runs the demonstration that was asked for.
+pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
+    let facts = demo.program.facts();
+    let size = match (demo.size, facts.size) {
+        (Some(_), None) => return Err("--size is for the heat, life and poisson demonstrations".into()),
+        (Some(size), Some((_, most))) if size > most => {
+            return Err(format!("--size {size}: at most {most}").into());
+        }
+        (size, usual) => size.or(usual.map(|(usual, _)| usual)).unwrap_or(0),
+    };
+    if demo.passes.is_some() && facts.passes.is_none() {
+        return Err("--passes is for the heat, life, bisect and poisson demonstrations".into());
     }
-    Ok(())
+    let passes = demo.passes.or(facts.passes).unwrap_or(switch::CASES.len() as u32);
+    if demo.compare {
+        return compare::run(demo, &facts, size, passes);
+    }
+    let device = pick::device(&demo.device, None, None)?;
+    let scene = (facts.build)(&device, size, passes)?;
+    if !demo.json {
+        say!("on {}", device.name())?;
+    }
+    let written = write_graph(demo, &*scene)?;
+    let film = play(demo, &facts, &*scene, &device, passes)?;
+    let verdict = scene.check(passes)?;
+    let written = [written, write_pictures(demo, &film)?].concat();
+    if demo.json {
+        return say!(
+            "{:#}",
+            json!({ "device": device.name(), "passes": passes, "result": verdict, "written": written })
+        );
+    }
+    say!("{verdict}")?;
+    written.iter().try_for_each(|path| say!("wrote {path}"))
+}
+
+/// Returns a demonstration as the contents of a file, ready to be launched.
+pub(crate) fn saved(program: Program, device: &Device) -> Result<Vec<u8>> {
+    let facts = program.facts();
+    let passes = facts.passes.unwrap_or(1);
+    let scene = (facts.build)(device, facts.size.map_or(0, |(usual, _)| usual), passes)?;
+    scene.begin()?;
+    scene.set_passes(passes)?;
+    scene.saver()?.to_bytes()
+}
+
+/// Writes the graph as `--dot` and `--save` ask for. Returns the names of the files.
+fn write_graph(demo: &Demo, scene: &dyn Scene) -> Checked<Vec<String>> {
+    let mut written = Vec::new();
+    if let Some(path) = &demo.dot {
+        files::write(path, scene.graph().to_dot().as_bytes())?;
+        written.push(path.display().to_string());
+    }
+    if let Some(path) = &demo.save {
+        scene.begin()?;
+        scene.set_passes(demo.passes.or(demo.program.facts().passes).unwrap_or(1))?;
+        files::write(path, &scene.saver()?.to_bytes()?)?;
+        written.push(path.display().to_string());
+    }
+    Ok(written)
+}
+
+/// Writes the pictures that `--svg` and `--png` ask for. Returns the names of the files.
+fn write_pictures(demo: &Demo, film: &Image) -> Checked<Vec<String>> {
+    let mut written = Vec::new();
+    if let Some(path) = &demo.svg {
+        files::write(path, film.to_svg().as_bytes())?;
+        written.push(path.display().to_string());
+    }
+    if let Some(path) = &demo.png {
+        files::write(path, &film.to_png())?;
+        written.push(path.display().to_string());
+    }
+    Ok(written)
+}
+
+/// Launches the graph in parts and shows the state after each. Returns the picture for files: the
+/// last one, or all of them below each other if they scroll.
+fn play(demo: &Demo, facts: &Facts, scene: &dyn Scene, device: &Device, passes: u32) -> Checked<Image> {
+    let terminal = Terminal::stdout();
+    let stream = device.stream()?;
+    let executable = scene.graph().instantiate()?;
+    // A picture that is drawn over itself moves; one that scrolls has few lines.
+    let moves = !facts.scrolls && terminal.rewrites && !demo.json;
+    let frames = if moves { 10 * FRAMES } else { FRAMES }.min(passes);
+    let rows = ROWS.min(2 * terminal.rows.saturating_sub(4)).max(2);
+    let bar = if moves || demo.json {
+        indicatif::ProgressBar::hidden()
+    } else {
+        progress::bar(passes.into(), "passes")
+    };
+    let mut film = Image::default();
+    scene.begin()?;
+    let mut done = 0;
+    for frame in 1..=frames {
+        let target = (u64::from(passes) * u64::from(frame) / u64::from(frames)) as u32;
+        scene.set_passes(target - done)?;
+        executable.launch(&stream)?;
+        stream.synchronize()?;
+        done = target;
+        bar.set_position(done.into());
+        let picture = scene.picture()?;
+        if facts.scrolls {
+            film.append(&picture);
+        }
+        if demo.json {
+            continue;
+        }
+        if facts.scrolls {
+            let line = picture.lines(terminal, LABEL, 1).concat();
+            bar.suspend(|| say!("{done:>8} {line}"))?;
+        } else if moves || frame == frames {
+            let lines = picture.lines(terminal, 0, rows);
+            let back = if moves && frame > 1 { format!("\x1b[{}A", lines.len() + 1) } else { String::new() };
+            crate::output::write(&format!("{back}{}\n", lines.join("\n")))?;
+            say!("{done} of {passes} passes")?;
+        }
+        if facts.scrolls {
+            continue;
+        }
+        film = picture;
+    }
+    bar.finish_and_clear();
+    Ok(film)
 }
 
 /// Names the check and fails where it does not hold.
@@ -41,9 +206,21 @@ fn expect(holds: bool, what: &str) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(format!("wrong result: {what}").into()) }
 }
 
-type Checked<T> = Result<T, Failure>;
+/// Returns the greatest difference. A NaN counts as infinity.
+fn greatest_difference(a: &[f32], b: &[f32]) -> f32 {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, |worst, d| if d.is_nan() { f32::INFINITY } else { worst.max(d) })
+}
 
-/// A device with what every demonstration needs.
-fn stream_of(device: &Device) -> Checked<gridloom::Stream> {
-    Ok(device.stream()?)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_a_number_is_infinitely_far() {
+        assert_eq!(greatest_difference(&[f32::NAN, 1.0], &[0.0, 1.0]), f32::INFINITY);
+        assert_eq!(greatest_difference(&[1.0, 2.5], &[1.0, 2.0]), 0.5);
+    }
 }

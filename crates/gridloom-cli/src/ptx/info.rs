@@ -8,6 +8,7 @@ use std::time::Instant;
 use gridloom::ptx::Module;
 use gridloom_interp::KernelCode;
 use gridloom_jit::CompiledKernel;
+use serde_json::{Value, json};
 
 use super::{check, source};
 use crate::Failure;
@@ -19,7 +20,7 @@ pub(super) fn run(options: &PtxInfo, file: &Path) -> Result<(), Failure> {
     let source = source::read(file)?;
     let program = check::program(&source.name, source.module()?)?;
     let module = program.module();
-    if options.files.len() > 1 {
+    if options.files.len() > 1 && !options.json {
         say!("file {}\n", source.name)?;
     }
     let kernels: Vec<String> = match &options.kernel {
@@ -30,6 +31,9 @@ pub(super) fn run(options: &PtxInfo, file: &Path) -> Result<(), Failure> {
         match program.kernel(&kernel) {
             Ok(code) => show(options, module, code)?,
             // One that cannot run here says why; the others are shown all the same.
+            Err(error) if options.kernel.is_none() && options.json => {
+                say!("{}", json!({ "kernel": kernel, "not_on_cpu_because": error.to_string() }))?;
+            }
             Err(error) if options.kernel.is_none() => say!("kernel {kernel}\n  {error}\n")?,
             Err(error) => return Err(format!("{}: {error}", source.name).into()),
         }
@@ -37,7 +41,47 @@ pub(super) fn run(options: &PtxInfo, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Shows one kernel as a line of JSON.
+fn show_json(module: &Module, code: Arc<KernelCode>) -> Result<(), Failure> {
+    let params: Vec<Value> = code
+        .params()
+        .iter()
+        .map(|param| {
+            json!({
+                "name": param.name, "offset": param.offset, "bytes": param.size,
+                "type": param.ty.to_string(), "pointer": param.pointer,
+            })
+        })
+        .collect();
+    let mut facts = json!({
+        "kernel": code.name(),
+        "parameters": params,
+        "registers": registers(module, code.name()),
+        "shared_bytes": code.shared_bytes(),
+        "local_bytes": code.local_bytes(),
+        "required_threads": code.required_threads(),
+        "max_threads": code.max_threads(),
+        "instructions": code.instruction_count(),
+    });
+    match CompiledKernel::new(code) {
+        Ok(compiled) => {
+            compiled.compile_first();
+            facts["engine"] = "jit".into();
+            facts["vectorized"] = compiled.is_vectorized().into();
+            facts["code_bytes"] = compiled.code_bytes().into();
+        }
+        Err(reason) => {
+            facts["engine"] = "interpreter".into();
+            facts["interpreted_because"] = reason.into();
+        }
+    }
+    say!("{facts}")
+}
+
 fn show(options: &PtxInfo, module: &Module, code: Arc<KernelCode>) -> Result<(), Failure> {
+    if options.json {
+        return show_json(module, code);
+    }
     say!("kernel {}", code.name())?;
     for param in code.params() {
         let pointer = if param.pointer { ", a pointer" } else { "" };

@@ -14,7 +14,7 @@ use crate::{Failure, Reported, describe, output};
 /// Runs the subcommand.
 pub(crate) fn run(command: &Ptx) -> Result<(), Failure> {
     match command {
-        Ptx::Check { files } => for_each(files, check::run),
+        Ptx::Check { files, json } => for_each(files, |file| check::run(file, *json)),
         Ptx::Info(options) => for_each(&options.files, |file| info::run(options, file)),
         Ptx::Run(options) => launch::run(options),
     }

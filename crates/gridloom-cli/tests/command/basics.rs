@@ -51,7 +51,7 @@ fn ptx_info_says_why_a_kernel_is_interpreted() {
 
 #[test]
 fn each_demonstration_succeeds_on_the_cpu() {
-    for program in ["heat", "bisect", "switch"] {
+    for program in ["heat", "life", "bisect", "switch", "poisson"] {
         succeeds(&["demo", program, "--device", "cpu"]);
     }
 }

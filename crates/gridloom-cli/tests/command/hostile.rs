@@ -1,7 +1,7 @@
 //! Every command with wrong, missing, huge and hostile input: a clear line, a failure, no panic,
 //! and nothing changed.
 
-use crate::support::{Folder, SCALE, command, text};
+use crate::support::{Folder, SCALE, command, succeeds, text};
 
 /// Files to be hostile with.
 struct Files {
@@ -37,6 +37,10 @@ impl Files {
         folder.write("other.json", b"{\"format\": \"something else\"}");
         folder.write("wrong.json", b"{\"format\": \"gridloom-graph\", \"nodes\": 7}");
         folder.write("data.bin", &[1; 16]);
+        let heat = folder.path("heat.gridloom");
+        succeeds(&["demo", "heat", "--device", "cpu", "--json", "--save", &heat]);
+        let heat = std::fs::read(heat).expect("saved");
+        folder.write("cut.gridloom", &heat[..heat.len() - 9]);
         let huge = std::fs::File::create(folder.path("huge")).expect("a temporary file");
         huge.set_len(1 << 40).expect("a sparse file");
         Files { folder }
@@ -68,7 +72,51 @@ const CASES: &[(&str, &str)] = &[
     ("demo heat --device cpu --checked --unchecked", "--unchecked"),
     ("demo bisect --device cpu --engine jit --checked", "--unchecked"),
     ("demo bisect --device cpu --dot /nowhere/at/all", "/nowhere/at/all"),
-    ("demo switch --device cpu --passes 5", "heat and bisect"),
+    ("demo switch --device cpu --passes 5", "heat, life, bisect and poisson"),
+    ("demo bisect --device cpu --size 5", "heat, life and poisson"),
+    ("demo life --device cpu --size 5000", "at most 4096"),
+    ("demo life --device cpu --svg /nowhere/at/all", "/nowhere/at/all"),
+    ("demo life --device cpu --png /nowhere/at/all", "/nowhere/at/all"),
+    ("demo heat --device cpu --save /nowhere/at/all", "/nowhere/at/all"),
+    ("demo heat --compare --device cpu", "--compare"),
+    // Saved graphs.
+    ("run", "<FILE>"),
+    ("run @missing", "No such file"),
+    ("run @", "directory"),
+    ("run @empty", "no saved graph"),
+    ("run @binary", "no saved graph"),
+    ("run @huge", "larger than"),
+    ("run /dev/zero", "larger than 256 MiB"),
+    ("run @graph.dot", "no saved graph"),
+    ("run @cut.gridloom", "end is missing"),
+    ("run @heat.gridloom --device tpu", "tpu"),
+    ("run @heat.gridloom --device cpu --repeat 0", "--repeat"),
+    ("run @heat.gridloom --device cpu --timeout 0", "above 0"),
+    ("run @heat.gridloom --device cpu --timeout soon", "a number of seconds"),
+    ("run @heat.gridloom --device cpu --memory 0", "the limit is 0 bytes"),
+    ("run @heat.gridloom --device cpu --set passes", "NAME=VALUE"),
+    ("run @heat.gridloom --device cpu --set =3", "NAME=VALUE"),
+    ("run @heat.gridloom --device cpu --set pases=3", "the graph has rod, passes"),
+    ("run @heat.gridloom --device cpu --set passes=many", "not a number, and no file"),
+    ("run @heat.gridloom --device cpu --set passes=3000000000", "does not fit"),
+    ("run @heat.gridloom --device cpu --set passes=1.5", "does not fit"),
+    ("run @heat.gridloom --device cpu --set rod=@graph.dot", "not an npy file"),
+    ("run @heat.gridloom --device cpu --get rod", "NAME=VALUE"),
+    ("run @heat.gridloom --device cpu --get heat=x.npy", "the graph has rod"),
+    ("run @heat.gridloom --device cpu --get rod=/nowhere/at/all", "/nowhere/at/all"),
+    ("profile", "<FILE|DEMO>"),
+    ("profile @missing", "no such demonstration"),
+    ("profile @graph.dot", "no saved graph"),
+    ("profile @heat.gridloom --runs 0", "--runs"),
+    ("profile @heat.gridloom --json --all", "--all"),
+    ("profile @heat.gridloom --device cpu --html /nowhere/at/all", "/nowhere/at/all"),
+    ("profile @heat.gridloom --device cpu --trace @", "directory"),
+    ("diff @graph.dot", "<OTHER>"),
+    ("diff @graph.dot @missing", "No such file"),
+    ("diff @cut.gridloom @graph.dot", "end is missing"),
+    ("completions", "<SHELL>"),
+    ("completions tcsh", "tcsh"),
+    ("man -o /dev/null/man", "/dev/null/man"),
     ("demo switch --device cpu --dot /nowhere/at/all", "/nowhere/at/all"),
     // Graphs in files.
     ("show", "<FILE>"),

@@ -3,6 +3,7 @@
 mod basics;
 mod checked;
 mod documents;
+mod graphs;
 mod hostile;
 mod output;
 mod ptx;

@@ -1,0 +1,66 @@
+//! `gridloom profile`: when each node of a launch ran.
+
+use clap::ValueEnum;
+use gridloom::{Device, ProfileOptions};
+
+use crate::args::{DeviceChoice, Profile, Program};
+use crate::output::note;
+use crate::{Failure, demo, files, output, pick, saved};
+
+/// Runs the subcommand.
+pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
+    let name = options.target.display().to_string();
+    let program = Program::from_str(&name, false).ok().filter(|_| !options.target.exists());
+    let mut wanted = options.device.clone();
+    // The kernels of the demonstrations need no checks, and times should be those of machine code.
+    let is_free = !wanted.checked && wanted.engine.is_none() && wanted.device != Some(DeviceChoice::Cuda);
+    if program.is_some() && is_free && (wanted.device.is_some() || Device::cuda(0).is_err()) {
+        wanted.unchecked = true;
+    }
+    let device = pick::device(&wanted, None, None)?;
+    let bytes = match program {
+        // A demonstration is profiled as the file that `demo --save` writes.
+        Some(program) => demo::saved(program, &device)?,
+        None if !options.target.exists() && options.target.as_os_str() != "-" => {
+            let known: Vec<String> = Program::value_variants()
+                .iter()
+                .filter_map(|program| Some(program.to_possible_value()?.get_name().to_owned()))
+                .collect();
+            return Err(format!(
+                "{name}: there is no such file, and no such demonstration; there are {}",
+                known.join(", ")
+            )
+            .into());
+        }
+        None => saved::read(&options.target)?,
+    };
+    let loaded = saved::load(&name, &bytes, &device, &options.inputs)?;
+    let executable = loaded.graph().instantiate()?;
+    let stream = device.stream()?;
+    for _ in 0..options.warm_up {
+        executable.launch(&stream)?;
+    }
+    stream.synchronize()?;
+    if options.warm_up > 0 {
+        saved::reset(&loaded, &bytes, &options.inputs)?;
+    }
+    let profile = executable.profile_with(&stream, &ProfileOptions::new().max_runs(options.runs as usize))?;
+    if let Some(path) = &options.html {
+        let mut picture = gridloom_view::saved::read(&bytes).map_err(|error| format!("{name}: {error}"))?;
+        picture.title = options.target.file_stem().map_or(name, |stem| stem.to_string_lossy().into_owned());
+        let times = serde_json::from_str(&profile.to_json())?;
+        files::write(path, picture.to_html(Some(&times)).as_bytes())?;
+        note(&format!("wrote {}", path.display()));
+    }
+    if let Some(path) = &options.trace {
+        files::write(path, profile.to_chrome_trace().as_bytes())?;
+        note(&format!("wrote {}", path.display()));
+    }
+    if options.json {
+        output::write(&(profile.to_json() + "\n"))
+    } else if options.all {
+        output::write(&format!("{profile:#}"))
+    } else {
+        output::write(&format!("{profile}"))
+    }
+}

@@ -1,0 +1,117 @@
+//! `gridloom run`: launches a saved graph.
+
+use std::time::{Duration, Instant};
+
+use gridloom::file::LoadedGraph;
+use gridloom::{Executable, Stream};
+use serde_json::json;
+
+use crate::args::Run;
+use crate::files::Destination;
+use crate::output::say;
+use crate::{Failure, pick, progress, saved};
+
+/// The longest wait without a look at the clock.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Runs the subcommand.
+pub(crate) fn run(options: &Run) -> Result<(), Failure> {
+    let name = options.file.display().to_string();
+    let bytes = saved::read(&options.file)?;
+    let device = pick::device(&options.device, None, None)?;
+    let loaded = saved::load(&name, &bytes, &device, &options.inputs)?;
+    let mut gets = Vec::new();
+    for get in &options.get {
+        let (output, path) = saved::split("--get", get)?;
+        if !loaded.outputs().chain(loaded.inputs()).any(|port| port.name == output) {
+            let names: Vec<&str> = loaded.outputs().map(|port| port.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(format!("--get {get}: no output is called {output}; the graph has {known}").into());
+        }
+        gets.push((output, Destination::open(path.as_ref())?));
+    }
+    let stream = device.stream()?;
+    let executable = loaded.graph().instantiate()?;
+    let start = Instant::now();
+    let launches = if options.profile { options.repeat - 1 } else { options.repeat };
+    launch(options, &executable, &stream, launches)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let profile = options.profile.then(|| executable.profile(&stream)).transpose()?;
+    let mut written = Vec::new();
+    for (output, destination) in gets {
+        let path = destination.path().display().to_string();
+        destination.write(&loaded.get(output)?.to_npy())?;
+        written.push((output, path));
+    }
+    if options.json {
+        let written: serde_json::Map<_, _> =
+            written.into_iter().map(|(output, path)| (output.to_owned(), path.into())).collect();
+        let profile: Option<serde_json::Value> =
+            profile.map(|profile| serde_json::from_str(&profile.to_json())).transpose()?;
+        let report = json!({
+            "device": device.name(), "launches": options.repeat, "seconds": seconds,
+            "outputs": outputs(&loaded)?, "written": written, "profile": profile,
+        });
+        return say!("{report:#}");
+    }
+    say!("on {}", device.name())?;
+    if launches > 0 {
+        let each = seconds * 1e6 / launches as f64;
+        let times = if launches == 1 { "launch".to_owned() } else { format!("launches, {each:.1} µs each") };
+        say!("{launches} {times} ({:.3} ms)", seconds * 1e3)?;
+    }
+    for port in loaded.outputs() {
+        say!("{} {}", port.name, saved::describe(&loaded.get(&port.name)?))?;
+    }
+    for (output, path) in written {
+        say!("wrote {output} to {path}")?;
+    }
+    profile.map_or(Ok(()), |profile| crate::output::write(&format!("\n{profile}")))
+}
+
+/// Launches as often as asked, and waits. A few launches at a time are in flight.
+fn launch(options: &Run, executable: &Executable, stream: &Stream, launches: u64) -> Result<(), Failure> {
+    const IN_FLIGHT: u64 = 64;
+    let end = options.timeout.map(|timeout| (Instant::now() + timeout, timeout));
+    let bar = progress::bar(launches, "launches");
+    let mut done = 0;
+    while done < launches {
+        let until = (done + IN_FLIGHT).min(launches);
+        for _ in done..until {
+            executable.launch(stream)?;
+        }
+        wait(executable, stream, end)?;
+        done = until;
+        bar.set_position(done);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn wait(executable: &Executable, stream: &Stream, end: Option<(Instant, Duration)>) -> Result<(), Failure> {
+    let Some((end, timeout)) = end else { return Ok(stream.synchronize()?) };
+    loop {
+        match stream.synchronize_timeout(TURN) {
+            Err(error) if error.kind() == gridloom::ErrorKind::Timeout && Instant::now() < end => {}
+            Err(error) if error.kind() == gridloom::ErrorKind::Timeout => {
+                executable.cancel();
+                return Err(format!("not done after {timeout:?}, and stopped").into());
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+}
+
+/// The outputs with their first elements.
+fn outputs(loaded: &LoadedGraph) -> Result<Vec<serde_json::Value>, Failure> {
+    const MOST: usize = 64;
+    let output = |port: &gridloom::file::Port| {
+        let array = loaded.get(&port.name)?;
+        let elements = array.data.chunks_exact(array.dtype.size as usize).take(MOST);
+        let first: Vec<String> = elements.map(|bytes| saved::element(array.dtype, bytes)).collect();
+        Ok(json!({
+            "name": port.name, "dtype": array.dtype.to_string(), "shape": array.shape, "first": first,
+        }))
+    };
+    loaded.outputs().map(output).collect()
+}

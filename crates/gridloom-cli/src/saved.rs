@@ -1,0 +1,175 @@
+//! Saved graphs and what is given to them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use gridloom::file::{Array, DType, LoadedGraph, Port};
+use gridloom::{Device, LoadOptions};
+
+use crate::args::Inputs;
+use crate::{Failure, files, pick};
+
+/// The largest saved graph, and the largest array, that is read.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// Reads a graph in any form, or standard input where the path is `-`. Only a saved graph may be
+/// larger than a text.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut start = [0; 4];
+    let is_archive = path.as_os_str() != "-"
+        && path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && gridloom_file::GraphFile::is_archive(&start);
+    files::read(path, if is_archive { MOST_BYTES } else { files::MOST_TEXT })
+}
+
+/// Loads the contents of a saved graph onto a device and sets its inputs.
+pub(crate) fn load(
+    name: &str,
+    bytes: &[u8],
+    device: &Device,
+    inputs: &Inputs,
+) -> Result<LoadedGraph, Failure> {
+    if !gridloom_file::GraphFile::is_archive(bytes) {
+        return Err(format!("{name}: this is no saved graph; Graph::save writes one").into());
+    }
+    let mut options = LoadOptions::new();
+    options = match (inputs.memory, pick::memory_limit()) {
+        (Some(mebibytes), _) => options.memory_limit(mebibytes.saturating_mul(1 << 20)),
+        (None, Some(available)) => options.memory_limit(available.min(options.memory_limit)),
+        (None, None) => options,
+    };
+    // SAFETY: the CPU device checks every access, unless `--unchecked` was given: whoever gives it
+    // vouches for the file, as with any program. A GPU does not reach memory of this process, other
+    // than what was given to it.
+    let loaded = unsafe { options.load_bytes(bytes, device) }.map_err(|error| error.context(name))?;
+    for setting in &inputs.set {
+        set(&loaded, setting)?;
+    }
+    Ok(loaded)
+}
+
+/// Gives all inputs their first values again, after launches that changed them.
+pub(crate) fn reset(loaded: &LoadedGraph, bytes: &[u8], inputs: &Inputs) -> Result<(), Failure> {
+    let limits = gridloom_file::Limits::default().memory(u64::MAX);
+    let file = gridloom_file::GraphFile::from_bytes(bytes, &limits)?;
+    for (port, array) in file.document.inputs.iter().zip(&file.inputs) {
+        loaded.set(&port.name, array)?;
+    }
+    inputs.set.iter().try_for_each(|setting| set(loaded, setting))
+}
+
+/// Splits `NAME=VALUE`.
+pub(crate) fn split<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+        _ => Err(format!("{option} {text}: write it as NAME=VALUE").into()),
+    }
+}
+
+fn set(loaded: &LoadedGraph, setting: &str) -> Result<(), Failure> {
+    let (name, value) = split("--set", setting)?;
+    let Some(port) = loaded.inputs().find(|port| port.name == name) else {
+        let names: Vec<&str> = loaded.inputs().map(|port| port.name.as_str()).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(format!("--set {setting}: no input is called {name}; the graph has {known}").into());
+    };
+    let array = match number(port, value) {
+        Some(array) => array.map_err(|error| format!("--set {setting}: {error}"))?,
+        None => {
+            let path = Path::new(value);
+            let bytes = files::read(path, MOST_BYTES)
+                .map_err(|error| format!("--set {setting}: not a number, and no file: {error}"))?;
+            Array::from_npy(&bytes).map_err(|error| files::about(path, error))?
+        }
+    };
+    loaded.set(name, &array).map_err(|error| format!("--set {setting}: {error}").into())
+}
+
+/// Returns an array in which every element is the number that a text is. Returns `None` if the text
+/// is no number.
+fn number(port: &Port, text: &str) -> Option<Result<Array, String>> {
+    let DType { code, size } = port.dtype;
+    let float: f64 = text.parse().ok()?;
+    let whole: Option<i128> = text.parse().ok();
+    let out_of_range = || Err(format!("{text} does not fit an element of type {}", port.dtype));
+    let bytes: Result<Vec<u8>, String> = match (code, size, whole) {
+        ('f', 2, _) => Ok(half::f16::from_f64(float).to_le_bytes().to_vec()),
+        ('f', 4, _) => Ok((float as f32).to_le_bytes().to_vec()),
+        ('f', 8, _) => Ok(float.to_le_bytes().to_vec()),
+        ('i' | 'u' | 'b', size, Some(whole)) => {
+            let bits = 8 * size;
+            let (low, high) = match code {
+                'i' => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+                'b' => (0, 1),
+                _ => (0, (1i128 << bits) - 1),
+            };
+            match (low..=high).contains(&whole) {
+                true => Ok(whole.to_le_bytes()[..size as usize].to_vec()),
+                false => out_of_range(),
+            }
+        }
+        ('i' | 'u' | 'b', ..) => out_of_range(),
+        _ => Err(format!("elements of type {} cannot be given as a number; give an npy file", port.dtype)),
+    };
+    Some(bytes.and_then(|bytes| {
+        let data = bytes.repeat(port.len() as usize);
+        Array::new(port.dtype, port.shape.clone(), data).map_err(|error| error.to_string())
+    }))
+}
+
+/// Describes an array in a line: type, shape, and the first elements.
+pub(crate) fn describe(array: &Array) -> String {
+    const MOST: usize = 8;
+    let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
+    let elements = array.data.chunks_exact(array.dtype.size as usize);
+    let shown: Vec<String> = elements.take(MOST).map(|bytes| element(array.dtype, bytes)).collect();
+    let more = if array.len() as usize > MOST { ", …" } else { "" };
+    format!("{} [{}]: {}{more}", array.dtype, shape.join(" × "), shown.join(", "))
+}
+
+/// Returns one element as text.
+pub(crate) fn element(dtype: DType, bytes: &[u8]) -> String {
+    let mut wide = [0u8; 8];
+    let length = bytes.len().min(8);
+    wide[..length].copy_from_slice(&bytes[..length]);
+    let bits = u64::from_le_bytes(wide);
+    match (dtype.code, dtype.size) {
+        ('f', 2) => half::f16::from_bits(bits as u16).to_string(),
+        ('f', 4) => f32::from_bits(bits as u32).to_string(),
+        ('f', 8) => f64::from_bits(bits).to_string(),
+        ('i', size @ (1 | 2 | 4 | 8)) => {
+            let unused = 64 - 8 * size;
+            (((bits << unused) as i64) >> unused).to_string()
+        }
+        ('u', 1 | 2 | 4 | 8) => bits.to_string(),
+        ('b', 1) => (bits != 0).to_string(),
+        _ => gridloom_file::hex::encode(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_shown_as_their_type_says() {
+        let shown = |dtype: &str, bytes: &[u8]| element(DType::parse(dtype).unwrap(), bytes);
+        assert_eq!(shown("<f4", &1.5f32.to_le_bytes()), "1.5");
+        assert_eq!(shown("<f8", &(-0.25f64).to_le_bytes()), "-0.25");
+        assert_eq!(shown("|i1", &[0xff]), "-1");
+        assert_eq!(shown("<i4", &(-7i32).to_le_bytes()), "-7");
+        assert_eq!(shown("<u8", &u64::MAX.to_le_bytes()), u64::MAX.to_string());
+        assert_eq!(shown("|b1", &[1]), "true");
+        assert_eq!(shown("|V3", &[1, 2, 255]), "0102ff");
+    }
+
+    #[test]
+    fn a_setting_has_a_name_and_a_value() {
+        assert_eq!(split("--set", "x=a=b").unwrap(), ("x", "a=b"));
+        for wrong in ["x", "=1", "x="] {
+            assert!(split("--set", wrong).is_err());
+        }
+    }
+}
