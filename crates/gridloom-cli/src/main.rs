@@ -101,7 +101,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// What clap says is wrong, without the usage below it, which `--help` shows.
+/// Returns what clap says is wrong, without the usage below it, which `--help` shows.
 fn in_one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim);
     let said =

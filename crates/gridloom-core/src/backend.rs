@@ -170,7 +170,11 @@ pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, byte
     check_not_freed(memory)?;
     match offset.checked_add(bytes as u64) {
         Some(end) if end <= memory.bytes() => Ok(()),
-        _ => bail!(InvalidArgument, "{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
+        _ => bail!(
+            InvalidArgument,
+            "{bytes} bytes at byte {offset} reach past the end of a buffer of {} bytes",
+            memory.bytes()
+        ),
     }
 }
 
@@ -530,13 +534,14 @@ pub trait Executable: Send + Debug {
     fn follow_launches(&mut self, _stream: &Arc<dyn Stream>) -> Result<()> {
         Ok(())
     }
-    /// Returns whether the core calls [`adapt`](Executable::adapt) before each launch. The core asks
-    /// once, after instantiation.
+    /// Returns whether the core calls [`adapt`](Executable::adapt) before each launch. The core
+    /// asks once, after instantiation.
     fn adapts(&self) -> bool {
         false
     }
-    /// Takes another form before a launch on this stream, if there is a better one by now. `current`
-    /// returns the definition with all changes so far. Whatever fails leaves the form as it was.
+    /// Takes another form before a launch on this stream, if there is a better one by now.
+    /// `current` returns the definition with all changes so far. Whatever fails leaves the form as
+    /// it was.
     fn adapt(&mut self, _stream: &Arc<dyn Stream>, _current: &mut dyn FnMut() -> Arc<Definition>) {}
     /// Prepares the first launch ahead of time.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
@@ -556,8 +561,8 @@ pub trait Executable: Send + Debug {
     /// Returns what can be asked at any time. The core calls this once, after instantiation, so the
     /// answers follow later changes.
     fn status(&self) -> Arc<dyn ExecutableStatus>;
-    /// Returns the graph that runs, if an optimiser gave the graph another form. `definition` is the
-    /// graph as it was written, with all changes so far.
+    /// Returns the graph that runs, if an optimiser gave the graph another form. `definition` is
+    /// the graph as it was written, with all changes so far.
     fn optimized_graph(&self, _definition: &Definition) -> Option<Graph> {
         None
     }

@@ -76,7 +76,7 @@ impl Reach<'_> {
     }
 }
 
-/// How far an address is from memory.
+/// Returns how far an address is from memory.
 fn distance(range: &Range<u64>, address: u64) -> u64 {
     if address < range.start { range.start - address } else { address.saturating_sub(range.end) }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Gridloom's own kernels, compiled at their first use.
+    /// Returns Gridloom's own kernels, compiled at their first use.
     pub(crate) fn builtins(&self) -> Result<Arc<Module>> {
         let text = || graph::builtin_text(self.context.overlaps_kernels());
         let load = || Module::from_ptx(&self.context, self.id, &text()).map(Arc::new);

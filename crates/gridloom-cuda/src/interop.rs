@@ -200,7 +200,7 @@ pub fn node_to_raw(executable: &dyn backend::Executable, node: NodeKey) -> Resul
     graph::raw_node(executable, node)
 }
 
-/// What the driver reports of memory that Gridloom did not allocate.
+/// Returns what the driver reports of memory that Gridloom did not allocate.
 /// ([`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html))
 pub(crate) fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<MemoryKind> {
     let _entered = device.context().enter()?;

@@ -98,7 +98,7 @@ impl Module {
         self.ptx.as_deref()
     }
 
-    /// What the PTX says about a kernel, where it was kept.
+    /// Returns what the PTX says about a kernel, if it was kept.
     pub(crate) fn declared(&self, kernel: &CStr) -> Option<&DeclaredKernel> {
         self.declared.as_ref()?.find(kernel.to_str().ok()?)
     }

@@ -105,7 +105,7 @@ impl Queue for RawStream {
     }
 }
 
-/// What it means that a stream could not be marked.
+/// Says what it means that a stream could not be marked.
 fn unmarked(error: &DriverError) -> Marked<RawEvent> {
     if error.is_sticky() {
         return Marked::Dead;

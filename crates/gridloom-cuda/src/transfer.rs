@@ -43,7 +43,8 @@ pub(crate) fn copy_parameters(op: &MemcpyOp, dst: Location, src: Location) -> CU
     }
 }
 
-/// Pitch and rows of one side. A single row has none: a pitch is limited to 2 GiB, a row is not.
+/// Returns pitch and rows of one side. A single row has none: a pitch is limited to 2 GiB, a row is
+/// not.
 fn pitches(op: &MemcpyOp, side: &CopySide) -> (usize, usize) {
     let pitch = if op.height > 1 || op.depth > 1 { side.pitch as usize } else { 0 };
     let rows = if op.depth > 1 { side.rows as usize } else { 0 };

@@ -55,7 +55,7 @@ pub(crate) fn rank_twin() -> V<usize> {
     })
 }
 
-/// How many threads the block has.
+/// Returns how many threads the block has.
 pub(crate) fn threads_twin() -> V<usize> {
     let sizes = [special("%ntid.x"), special("%ntid.y"), special("%ntid.z")];
     with(|r| {

@@ -255,7 +255,7 @@ warp_function! {
     }
 }
 
-/// Whether there is a thread so many above in the warp.
+/// Returns whether there is a thread so many above in the warp.
 fn exists_above(by: V<u32>) -> V<bool> {
     let left = size_twin().wrapping_sub(lane_twin());
     lt(by, left)

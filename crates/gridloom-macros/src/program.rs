@@ -265,7 +265,7 @@ impl Program {
         out
     }
 
-    /// Whether a `let` depends on arguments alone, and not on device memory.
+    /// Returns whether a `let` depends on arguments alone, and not on device memory.
     fn is_pure(&self, local: &syn::Local) -> bool {
         let reads = |param: &Param| match param.kind {
             Kind::Cell { .. } => contains(local, &param.name.to_string()),

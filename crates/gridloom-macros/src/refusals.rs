@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 
 use crate::{derive, function, methods, program};
 
-/// What a kernel of these statements expands to.
+/// Returns what a kernel of these statements expands to.
 fn body(statements: &str) -> String {
     kernel(&format!("fn wrong(x: &[i32], out: Out<i32>) {{ {statements} }}"))
 }

@@ -1,4 +1,4 @@
-//! Telling CUDA C++ from PTX, for who gives the one for the other.
+//! Telling CUDA C++ from PTX, for errors about the one given for the other.
 
 /// What to do with CUDA C++ where PTX is wanted.
 pub const CUDA_HELP: &str = "this looks like CUDA C++: load it with `load_cuda`, or compile it to PTX first, with `gridloom cc FILE.cu` or \

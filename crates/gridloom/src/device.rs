@@ -292,7 +292,7 @@ impl Device {
         Ok(self.load_ptx(ptx.text())?.with_names(names))
     }
 
-    /// Whether the device checks every memory access of kernels.
+    /// Returns whether the device checks every memory access of kernels.
     #[cfg(any(feature = "cpu", feature = "cuda"))]
     pub(crate) fn is_checked(&self) -> bool {
         #[cfg(feature = "cpu")]

@@ -595,7 +595,7 @@ impl Row {
         self.bytes.get(slot.offset as usize..)?.get(..slot.size as usize)
     }
 
-    /// What an argument starts with, where that is a pointer.
+    /// Returns the target of the pointer that an argument starts with.
     #[inline]
     fn target(&self, index: usize) -> Option<Target> {
         let pointer = match self.slots.get(index).map(|slot| slot.holds) {

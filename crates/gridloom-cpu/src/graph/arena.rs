@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Whether there is a way from `from` to `to`.
+    /// Returns whether there is a path from `from` to `to`.
     fn leads(definition: &Definition, from: NodeKey, to: NodeKey) -> bool {
         let mut seen = std::collections::HashSet::from([from]);
         let mut stack = vec![from];
@@ -306,8 +306,8 @@ mod tests {
         definition.nodes(definition.node(alloc).graph()).find(frees).unwrap()
     }
 
-    /// Whether the life of `first` ends before that of `second` begins, or only one of them is
-    /// lived in a launch.
+    /// Returns whether the life of `first` ends before that of `second` begins, or only one of them
+    /// is lived in a launch.
     fn apart(definition: &Definition, first: NodeKey, second: NodeKey) -> bool {
         let mut graph = definition.node(first).graph();
         while !definition.encloses(graph, definition.node(second).graph()) {

@@ -41,7 +41,7 @@ impl FakeDriver {
         self
     }
 
-    /// How often names are looked up, counted from now on.
+    /// Returns a counter of lookups from now on.
     pub(crate) fn lookups(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.lookups)
     }

@@ -17,7 +17,7 @@ pub unsafe trait SymbolSource: Send + Sync + fmt::Debug {
     /// The address exported under `name`, if there is one.
     fn symbol(&self, name: &str) -> Option<NonNull<c_void>>;
 
-    /// What this is, for messages: the library's name or path.
+    /// Returns the name or path of the library, for messages.
     fn describe(&self) -> &str;
 }
 

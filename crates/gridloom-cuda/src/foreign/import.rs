@@ -160,7 +160,7 @@ impl<'a> Importer<'a> {
         graph
     }
 
-    /// What a node does, of a kind that needs no other node to say it.
+    /// Returns the operation of a node whose kind needs no other node to tell it.
     fn operation(
         &mut self,
         node: CUgraphNode,
@@ -243,7 +243,8 @@ impl<'a> Importer<'a> {
         Ok(Operation::Opaque(Arc::new(opaque)))
     }
 
-    /// What can be told of the nodes of a graph that stays opaque, and of the graphs within it.
+    /// Returns what is known of the nodes of a graph that stays opaque, and of the graphs inside
+    /// it.
     fn known(&mut self, graph: CUgraph) -> Result<Vec<Operation>> {
         let mut known = Vec::new();
         let mut graphs = vec![graph];

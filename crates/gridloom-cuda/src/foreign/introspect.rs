@@ -102,7 +102,8 @@ fn edge_kind(data: CUgraphEdgeData) -> EdgeKind {
     if u32::from(data.type_) == programmatic { EdgeKind::Programmatic } else { EdgeKind::Full }
 }
 
-/// Each node after those it depends on, and otherwise in the order of the list.
+/// Sorts nodes so that each comes after those it depends on, and otherwise in the order of the
+/// list.
 pub(super) fn in_order(nodes: &[CUgraphNode], edges: &[Edge]) -> Vec<CUgraphNode> {
     use rustc_hash::FxHashMap;
     use std::cmp::Reverse;

@@ -34,7 +34,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// What a graph and the graphs within it hold.
+    /// Returns what a graph and the graphs inside it hold.
     pub(super) fn of(reader: Reader<'_>, graph: CUgraph) -> DriverResult<Self> {
         let mut contents = Self::default();
         let mut graphs = vec![graph];

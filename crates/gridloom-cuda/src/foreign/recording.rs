@@ -58,7 +58,7 @@ impl Recording {
         // SAFETY: the stream is alive; one handle is written. Whatever the outcome, the stream does
         // not capture any more.
         unsafe { self.context.driver().cu_stream_end_capture(self.stream, &mut graph)? };
-        // SAFETY: the driver hands a captured graph over to who ends the capture.
+        // SAFETY: the driver hands a captured graph over to the caller that ends the capture.
         Ok((!graph.is_null()).then(|| unsafe { CudaGraph::from_raw(&self.context, graph) }))
     }
 }
@@ -81,7 +81,7 @@ impl Drop for Recording {
     }
 }
 
-/// What an error of a capture means, and what to do about it.
+/// Adds what an error of a capture means, and what to do about it.
 fn explain(error: DriverError) -> Error {
     let why = match error.code() {
         Some(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) => {

@@ -25,7 +25,7 @@ impl Edges {
         Self { nodes: nodes.into_iter().collect(), data: SmallVec::new() }
     }
 
-    /// One edge between kernels of which the second may start early.
+    /// Makes one edge between kernels, of which the second may start early.
     pub(super) fn programmatic(node: CUgraphNode) -> Self {
         let mut edges = Self::full([node]);
         edges.data.push(edge_data(EdgeKind::Programmatic));

@@ -31,7 +31,8 @@ pub(super) struct Executable {
     status: Arc<Status>,
 }
 
-/// The compiled graph, for whoever asks about it while a launch or a change may wait for the device.
+/// The compiled graph, for whoever asks about it while a launch or a change may wait for the
+/// device.
 ///
 /// The lock is held during each answer, and never while anything else happens. Nobody gets a
 /// reference of their own: it might be the last, and the thread one of the driver's.

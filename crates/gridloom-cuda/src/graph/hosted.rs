@@ -154,7 +154,7 @@ impl Drive<'_> {
         rule.run(hosted.bodies.len(), &mut Deciding { drive: self, hosted, source })
     }
 
-    /// What the conditional tests, after everything enqueued so far has run.
+    /// Returns the value that the conditional tests, after everything enqueued so far has run.
     fn value(&self, source: TestSource) -> Result<u32> {
         let cells = || {
             self.resources.cells().ok_or_else(|| {

@@ -459,7 +459,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What one of the driver's nodes comes from.
+    /// Returns the node of the definition that a node of the driver was made from.
     fn origin(&self, node: CUgraphNode) -> Option<NodeKey> {
         let added = self.origins.iter().find(|(added, _)| *added == node);
         added.map(|&(_, origin)| origin).or_else(|| {

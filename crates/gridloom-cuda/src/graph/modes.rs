@@ -93,7 +93,7 @@ impl Modes {
         }
     }
 
-    /// One entry for each conditional, outermost first.
+    /// Returns one entry for each conditional, outermost first.
     pub(super) fn report(&self, definition: &Definition) -> Vec<ConditionalReport> {
         conditionals(definition)
             .into_iter()

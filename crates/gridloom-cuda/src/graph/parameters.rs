@@ -131,7 +131,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// What kernel of Gridloom's decides a conditional, if one does.
+    /// Returns the kernel of Gridloom that decides a conditional, if one does.
     pub(super) fn decider(
         &self,
         held: &Held,

@@ -70,7 +70,8 @@ impl Program {
         self.parts.iter().any(|part| matches!(part, Part::Hosted { .. }))
     }
 
-    /// Which `CUgraph` each step is in, by a number; conditionals that the host drives are in none.
+    /// Returns which `CUgraph` each step is in, by a number; conditionals that the host drives are
+    /// in none.
     pub(super) fn units(&self) -> FxHashMap<NodeKey, usize> {
         let mut units = FxHashMap::default();
         let mut next = 0;

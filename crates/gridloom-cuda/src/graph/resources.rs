@@ -94,7 +94,7 @@ impl Cells {
         self.word(SCRATCH) as u64
     }
 
-    /// What was copied there.
+    /// Returns the value that was copied there.
     pub(super) fn scratch(&self) -> u32 {
         // SAFETY: see `word`; the stream was waited for.
         unsafe { self.word(SCRATCH).read_volatile() }
@@ -141,7 +141,7 @@ impl Resources {
         self.failures.get()
     }
 
-    /// Gridloom's own kernels.
+    /// Returns Gridloom's own kernels.
     pub(super) fn builtins(&self) -> &Builtins {
         &self.owned.get_or_init(Box::default).builtins
     }
@@ -156,7 +156,7 @@ impl Resources {
         self.owned.get()?.outliving.get(&alloc)
     }
 
-    /// All counters of passes: where they start, and their bytes.
+    /// Returns the address and the size of all counters of passes.
     pub(super) fn counted(&self) -> Option<(u64, usize)> {
         self.owned.get()?.counted
     }
@@ -171,7 +171,7 @@ impl Resources {
         NodePlaces { resources: self, held, node, conditions: &|_| None }.locate(region)
     }
 
-    /// What is known of a condition.
+    /// Returns what is known of a condition.
     pub(super) fn condition(&self, condition: ConditionKey) -> ConditionFacts {
         let unknown = ConditionFacts { start: 0, tested_by: None };
         self.owned.get().and_then(|owned| owned.conditions.get(&condition).copied()).unwrap_or(unknown)
@@ -276,7 +276,7 @@ impl Owned {
         Ok(())
     }
 
-    /// Copied host bytes and counters share one block of device memory.
+    /// Places copied host bytes and counters in one block of device memory.
     fn place_device_data(&mut self, allocator: &Arc<Allocator>, needs: &Needs) -> Result<()> {
         let mut layout = Layout::default();
         let staged: Vec<(u64, &Arc<[u8]>)> =
@@ -357,7 +357,7 @@ impl Held {
         self.parts.as_ref().is_some_and(|parts| !parts.host_calls.is_empty())
     }
 
-    /// What a node calls on the host.
+    /// Returns what a node calls on the host.
     pub(super) fn call(&self, node: NodeKey) -> Option<&Arc<HostCall>> {
         self.parts.as_ref()?.host_calls.get(&node)
     }

@@ -243,7 +243,7 @@ impl<'a> Unused<'a> {
         self.memory.is_empty() && self.launches.is_empty()
     }
 
-    /// Mostly arguments are changed, often, and there is at most memory in which they differ.
+    /// Adds a changed launch. Most changes differ in the memory of arguments at most.
     fn add(&mut self, old: &'a Launch, new: &KernelOp) {
         if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().owner != new.args().owner {
             self.launches.push(old);
@@ -300,7 +300,7 @@ struct InPlaceUpdate<'a> {
 }
 
 impl<'a> InPlaceUpdate<'a> {
-    /// What a node, which is no kernel, does before it is changed.
+    /// Records what a node that is not a kernel does before it is changed.
     fn note(&self, node: NodeKey, operation: &Operation) -> Before {
         let call = self.held.call(node).cloned();
         Before { node, operation: operation.clone(), staged: self.held.staged_copy(node), call }

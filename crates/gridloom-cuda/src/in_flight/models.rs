@@ -1,4 +1,4 @@
-//! Every order of steps of who enqueues, who waits and the release thread.
+//! Every order of steps of a thread that enqueues, one that waits, and the release thread.
 
 use super::*;
 use loom::sync::atomic::AtomicBool;
@@ -52,7 +52,7 @@ fn enqueue(in_flight: &Arc<InFlight<Arc<Device>>>) {
     in_flight.keep(Resource { device, number });
 }
 
-/// One look of the release thread.
+/// Polls once, as the release thread does.
 fn poll(in_flight: &InFlight<Arc<Device>>) {
     if in_flight.queue.watched.load(Ordering::SeqCst) {
         // Before the poll, as whoever is told to watch anew may be told right after it.

@@ -31,7 +31,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Says where headers are looked for, for who misses one.
+    /// Says where headers are looked for, for errors about a missing one.
     pub(super) fn explain(&self) -> String {
         let mut text = "Headers are looked for in the folders that -I options name".to_owned();
         match self.found.as_slice() {

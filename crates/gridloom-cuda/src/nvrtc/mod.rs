@@ -176,7 +176,7 @@ impl Ptx {
         self.lowered_names().find(|(asked, _)| *asked == expression).map(|(_, name)| name)
     }
 
-    /// Each of [`CompileOptions::name_expressions`], with the name that it has in the PTX.
+    /// Returns each of [`CompileOptions::name_expressions`], with the name that it has in the PTX.
     pub fn lowered_names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.names.iter().map(|(expression, name)| (expression.as_str(), name.as_str()))
     }

@@ -140,8 +140,8 @@ fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
     sites
 }
 
-/// NVIDIA's wheels put things under a folder of each package (CUDA 12) or under `nvidia/cu13`.
-/// These are the folders for one package, newest first.
+/// Returns the folders of a package. NVIDIA's wheels put things under a folder of each package
+/// (CUDA 12) or under `nvidia/cu13`. These are the folders for one package, newest first.
 fn package_folders(site: &Path, package: &str) -> Vec<PathBuf> {
     let wanted = |name: &str| name == package || name.strip_prefix("cu").is_some_and(version_like);
     let mut packages = entries(&site.join("nvidia"), wanted);

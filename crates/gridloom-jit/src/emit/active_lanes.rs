@@ -115,8 +115,8 @@ impl Emitter<'_> {
         if step == 0 { Val::One(first) } else { Val::Affine(first, step) }
     }
 
-    /// Where a row of elements in shared memory is that some threads access, where a guard holds:
-    /// all of those are inside. None where it is no such row.
+    /// Returns where a row of elements in shared memory is that some threads access, where a guard
+    /// holds: all of those are inside. None where it is no such row.
     pub(super) fn shared_row(
         &mut self,
         access: Access,
@@ -151,8 +151,9 @@ impl Emitter<'_> {
         Some(place)
     }
 
-    /// Where elements in shared memory start that are a step apart in the threads where a guard
-    /// holds: where that of the first thread is, or would be. All that are accessed are inside.
+    /// Returns where elements in shared memory start that are a step apart in the threads where a
+    /// guard holds: where that of the first thread is, or would be. All that are accessed are
+    /// inside.
     pub(super) fn shared_start(
         &mut self,
         access: Access,

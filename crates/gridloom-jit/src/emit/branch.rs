@@ -56,7 +56,7 @@ impl Party {
         self.known.clone()
     }
 
-    /// Which threads go the way, as masks, unless all do.
+    /// Returns which threads go the way, as masks, unless all do.
     pub(super) fn masks(&self) -> Option<&[Value]> {
         (!self.all).then_some(&self.masks)
     }

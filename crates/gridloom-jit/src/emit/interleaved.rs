@@ -25,14 +25,14 @@ enum Half {
 pub(super) type HostAddress = (Value, i32);
 
 impl Emitter<'_> {
-    /// Whether several elements of each thread are loaded at once.
+    /// Returns whether several elements of each thread are loaded at once.
     pub(super) fn is_interleaved_load(&self, load: &Load) -> bool {
         let Extend { size, signed_to } = load.extend;
         let fits = signed_to.is_none_or(|bits| bits <= if size < 4 { 32 } else { 8 * size });
         fits && self.is_interleaved(size, load.destinations.len())
     }
 
-    /// Whether several elements of each thread are stored at once.
+    /// Returns whether several elements of each thread are stored at once.
     pub(super) fn is_interleaved_store(&self, store: &Store) -> bool {
         self.is_interleaved(store.size, store.sources.len())
     }
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         self.vector_cast(picked, I32X4)
     }
 
-    /// Whether the places of threads follow each other.
+    /// Returns whether the places of threads follow each other.
     fn is_contiguous(places: &[HostAddress], bytes: u32) -> bool {
         let (host, at) = places[0];
         places.iter().zip(0..).all(|(&place, lane)| place == (host, at + lane * bytes as i32))

@@ -116,8 +116,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Where masks are in memory: they are stored, unless an access before on the same way has
-    /// stored them.
+    /// Returns where masks are in memory: they are stored, unless an access before on the same way
+    /// has stored them.
     fn store_masks(&mut self, guard: &Val) -> Value {
         let masks = self.vectors(guard, Class::Pred);
         let slot = *self.side_exits.masks.get_or_insert_with(|| {
@@ -355,8 +355,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where an access goes in each thread: where a guard holds, to its address, which is checked;
-    /// elsewhere to memory of the code's own. None where that is to be done in another way.
+    /// Returns where an access goes in each thread: where a guard holds, to its address, which is
+    /// checked; elsewhere to memory of the code's own. None where that is to be done in another
+    /// way.
     fn places_by_masks(
         &mut self,
         access: Access,
@@ -410,8 +411,8 @@ impl Emitter<'_> {
         Some(places)
     }
 
-    /// Where an access goes in each thread: where a mask is set, to an address that rises by a
-    /// step; elsewhere to memory of the code's own.
+    /// Returns where an access goes in each thread: where a mask is set, to an address that rises
+    /// by a step; elsewhere to memory of the code's own.
     fn places_by_step(&mut self, (first, at): HostAddress, step: i64, masks: &[Value]) -> Vec<Value> {
         let bits = match &self.running {
             Some(running) if *running.masks == masks => running.bits,

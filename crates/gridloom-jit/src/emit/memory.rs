@@ -188,7 +188,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where an access of all threads goes in each, all of them checked.
+    /// Returns where an access of all threads goes in each, all of them checked.
     fn places_of_all(
         &mut self,
         access: Access,
@@ -296,8 +296,8 @@ impl Emitter<'_> {
         self.define(slot, Val::Many(parts), Class::B32, guard);
     }
 
-    /// Whether a thread makes the access being compiled, where that is known: on a short way of
-    /// certain threads.
+    /// Returns whether a thread makes the access being compiled, where that is known: on a short
+    /// way of certain threads.
     fn is_known_to_go(&self, lane: usize) -> Option<bool> {
         let own = self.plan.flow.instruction(self.pc).guard;
         let known = self.party.as_ref().filter(|_| own.is_none()).and_then(Party::known)?;
@@ -310,8 +310,8 @@ impl Emitter<'_> {
         Some(self.lane(guard, Class::Pred, lane))
     }
 
-    /// Where an access goes in each thread where a guard holds, all of them checked; zero in the
-    /// others.
+    /// Returns where an access goes in each thread where a guard holds, all of them checked; zero
+    /// in the others.
     pub(super) fn places(
         &mut self,
         access: Access,
@@ -503,8 +503,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether an access of a group goes to a row of elements in shared memory, which nobody else
-    /// sees meanwhile.
+    /// Returns whether an access of a group goes to a row of elements in shared memory, which
+    /// nobody else sees meanwhile.
     pub(super) fn is_row(&self, access: Access, address: &Val, elements: usize) -> bool {
         access.space == Space::Shared
             && elements == 1

@@ -308,8 +308,8 @@ pub(crate) fn build(
     }
 }
 
-/// How each slot is held: as a float where most instructions on it are of floats, so that it need
-/// not move between registers.
+/// Returns how each slot is held: as a float where most instructions on it are of floats, so that
+/// it need not move between registers.
 pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> Vec<Class> {
     let function = &flow.code.functions[flow.function];
     let mut votes = vec![0i32; function.slots as usize];

@@ -44,7 +44,7 @@ impl CompiledKernel {
         best.0
     }
 
-    /// Whether most of what is in loops is faster one thread after the other.
+    /// Returns whether most of what is in loops is faster one thread after the other.
     pub(super) fn find_alone(&self) -> bool {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
@@ -126,7 +126,7 @@ impl CompiledKernel {
 /// the other: no thread then waits for others.
 const OTHERS: usize = 12;
 
-/// Whether most of what is in loops is faster one thread after the other.
+/// Returns whether most of what is in loops is faster one thread after the other.
 fn is_better_alone(flow: &Flow<'_>, shapes: &Uniformity) -> bool {
     let differs = |pc: Pc| {
         let guard = flow.instruction(pc).guard;

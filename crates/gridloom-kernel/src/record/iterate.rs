@@ -288,7 +288,7 @@ impl<I: Iterate> Loop<I> {
         I::next(&self.state, self.around)
     }
 
-    /// What `break` and `continue` name.
+    /// Returns what `break` and `continue` name.
     pub fn label(&self) -> Label {
         self.around
     }

@@ -282,7 +282,7 @@ impl Recorder {
         }
     }
 
-    /// How often a place was written.
+    /// Returns how often a place was written.
     pub(crate) fn stamp(&self, place: &ScalarHandle) -> u64 {
         match place {
             ScalarHandle::Var(reg) => self.writes.get(reg).copied().unwrap_or_default(),

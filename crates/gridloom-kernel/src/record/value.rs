@@ -34,10 +34,11 @@ pub trait KernelType: Copy + 'static + Typed<Twin = V<Self>> {
         Self::assign(&variable, value);
         variable
     }
-    /// How often the place was written so far.
+    /// Returns how often the place was written so far.
     #[doc(hidden)]
     fn stamp(handle: &Self::Handle) -> u64;
-    /// What a method is called on: the value of a scalar, whose methods take it, else the place.
+    /// Returns what a method is called on: the value of a scalar, whose methods take it, else the
+    /// place.
     #[doc(hidden)]
     fn receiver(handle: &Self::Handle) -> Self::Handle;
     #[doc(hidden)]
@@ -613,12 +614,12 @@ pub fn replace<X: Var>(place: R<X>, value: X) -> X {
     before
 }
 
-/// What a method is called on.
+/// Returns what a method is called on.
 pub fn receiver<X: Twin>(place: X) -> X {
     place.receiver()
 }
 
-/// How often a place was written so far.
+/// Returns how often a place was written so far.
 pub fn stamp<X: Twin>(place: &X) -> u64 {
     place.stamp()
 }

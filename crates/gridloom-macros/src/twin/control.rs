@@ -33,7 +33,7 @@ impl Translator {
         }
     }
 
-    /// What an arm or branch gives: to the result where there is one.
+    /// Returns what an arm or branch gives: to the result where there is one.
     pub(super) fn give(&mut self, expr: &Expr, result: Option<&Ident>) -> TokenStream {
         match result {
             Some(result) if !diverges(expr) => {

@@ -6,8 +6,8 @@ use super::{AccessKind, Hazard};
 use crate::graph::definition::{Definition, NodeKey};
 use crate::op::{NodeKind, NodeKinds, Operation};
 
-/// Returns the kernels that can set the condition of a conditional, and run neither before nor after
-/// nor inside it.
+/// Returns the kernels that can set the condition of a conditional, and run neither before nor
+/// after nor inside it.
 ///
 /// Two kernels that can both set a condition need no order: each may be there to end the same loop.
 pub(super) fn unordered(definition: &Definition, search: &mut Search<'_>) -> Vec<Hazard> {

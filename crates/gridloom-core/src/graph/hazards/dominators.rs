@@ -2,13 +2,13 @@
 //!
 //! A node *dominates* another if every path from the start of the graph to the other passes it, and
 //! *post-dominates* it if every path from the other to the end of the graph passes it. If some node
-//! post-dominates `from` and dominates `to`, then `from` precedes `to`. Most graphs answer that way:
-//! chains, uploads that one node joins, branches that meet again.
+//! post-dominates `from` and dominates `to`, then `from` precedes `to`. Most graphs answer that
+//! way: chains, uploads that one node joins, branches that meet again.
 //!
 //! It is enough to look at one node, the last one on the chain of post-dominators of `from` that
-//! does not come after `to`. Let another node `j` of the chain dominate `to`. Every path from `j` to
-//! the end passes the last one, which does not come after `to`; so every path from `j` to `to` does
-//! as well, and the last one dominates `to` too.
+//! does not come after `to`. Let another node `j` of the chain dominate `to`. Every path from `j`
+//! to the end passes the last one, which does not come after `to`; so every path from `j` to `to`
+//! does as well, and the last one dominates `to` too.
 
 use crate::graph::definition::{Definition, GraphKey, NodeKey};
 

@@ -9,8 +9,8 @@ use super::history::Conflict;
 use crate::graph::definition::{Definition, GraphKey, NodeKey, Order};
 
 /// Asks the dominators of a graph first, and where they do not tell searches backwards over its
-/// edges, latest node first. The search stops when all targets are found. Most nodes depend directly
-/// on what they use.
+/// edges, latest node first. The search stops when all targets are found. Most nodes depend
+/// directly on what they use.
 pub(super) struct Search<'a> {
     definition: &'a Definition,
     dominators: Dominators,

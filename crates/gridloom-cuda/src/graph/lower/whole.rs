@@ -43,7 +43,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Only a kernel can release a successor early.
+    /// Returns whether an edge lets its successor start early, which only a kernel can.
     fn is_early(&self, from: NodeKey, kind: EdgeKind) -> bool {
         kind == EdgeKind::Programmatic
             && matches!(self.definition.node(from).operation(), Operation::Kernel(_))

@@ -3,7 +3,7 @@
 use crate::ir::Ty;
 use crate::ir::ty::Class;
 
-/// How many bits an instruction computes with, and whether they are signed, by its suffix.
+/// Returns how many bits an instruction computes with, and whether they are signed, by its suffix.
 pub(super) fn integer_suffix(suffix: &str) -> Option<(u32, bool)> {
     Some(match suffix {
         "u32" | "b32" => (32, false),
@@ -24,7 +24,7 @@ pub(super) fn number(bits: u64, width: u32, is_signed: bool) -> i128 {
     }
 }
 
-/// How a register of a type holds the lowest bits of a number.
+/// Returns how a register of a type holds the lowest bits of a number.
 pub(super) fn held(ty: Ty, value: i128) -> u64 {
     match (ty.class(), ty.is_signed()) {
         (Class::Pred, _) => u64::from(value != 0),

@@ -264,7 +264,7 @@ impl Pass<'_> {
 
     // Comparisons.
 
-    /// Whether `a < b`, where that is known.
+    /// Returns whether `a < b`, where that is known.
     fn less(&self, suffix: &'static str, a: Number, b: Number, depth: usize) -> Option<bool> {
         let (width, is_signed) = integer_suffix(suffix)?;
         if a == b {

@@ -31,7 +31,8 @@ impl Pass<'_> {
         Some(Stmt::Block { label, body: all })
     }
 
-    /// How many passes a loop has, where one variable that starts with a known number decides.
+    /// Returns how many passes a loop has, where one variable that starts with a known number
+    /// decides.
     fn passes(&mut self, label: Label, body: &[Stmt], step: &[Stmt]) -> Option<usize> {
         let mut definitions = HashMap::new();
         let mut writes = HashMap::new();
