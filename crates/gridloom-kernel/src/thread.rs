@@ -29,7 +29,19 @@ macro_rules! device_function {
 pub(crate) use device_function;
 
 pub(crate) fn special(name: &'static str) -> V<u32> {
-    with(|r| V::of(r.compute("mov", "u32", Ty::U32, &[Operand::Special(name)])))
+    with(|r| {
+        r.program.uses_axes |= !name.ends_with(".x");
+        V::of(r.compute("mov", "u32", Ty::U32, &[Operand::Special(name)]))
+    })
+}
+
+/// A special register of which the numbers of threads and blocks are computed, whatever their
+/// shape.
+fn special_of_rank(name: &'static str) -> V<u32> {
+    with(|r| {
+        r.program.uses_rank = true;
+        V::of(r.compute("mov", "u32", Ty::U32, &[Operand::Special(name)]))
+    })
 }
 
 /// The index over all blocks, along one axis, in 64 bits.
@@ -44,8 +56,8 @@ pub(crate) fn global(block: &'static str, size: &'static str, thread: &'static s
 
 /// The number of the thread in its block.
 pub(crate) fn rank_twin() -> V<usize> {
-    let at = [special("%tid.x"), special("%tid.y"), special("%tid.z")];
-    let (width, height) = (special("%ntid.x"), special("%ntid.y"));
+    let at = [special_of_rank("%tid.x"), special_of_rank("%tid.y"), special_of_rank("%tid.z")];
+    let (width, height) = (special_of_rank("%ntid.x"), special_of_rank("%ntid.y"));
     with(|r| {
         let [x, y, z] = at.map(|index| index.operand(r));
         let (width, height) = (width.operand(r), height.operand(r));
@@ -57,7 +69,7 @@ pub(crate) fn rank_twin() -> V<usize> {
 
 /// Returns how many threads the block has.
 pub(crate) fn threads_twin() -> V<usize> {
-    let sizes = [special("%ntid.x"), special("%ntid.y"), special("%ntid.z")];
+    let sizes = [special_of_rank("%ntid.x"), special_of_rank("%ntid.y"), special_of_rank("%ntid.z")];
     with(|r| {
         let [x, y, z] = sizes.map(|size| size.operand(r));
         let plane = r.compute("mul.lo", "u32", Ty::U32, &[x, y]);
@@ -68,8 +80,8 @@ pub(crate) fn threads_twin() -> V<usize> {
 
 /// The number of the block in its launch.
 pub(crate) fn block_rank_twin() -> V<usize> {
-    let at = [special("%ctaid.x"), special("%ctaid.y"), special("%ctaid.z")];
-    let (width, height) = (special("%nctaid.x"), special("%nctaid.y"));
+    let at = [special_of_rank("%ctaid.x"), special_of_rank("%ctaid.y"), special_of_rank("%ctaid.z")];
+    let (width, height) = (special_of_rank("%nctaid.x"), special_of_rank("%nctaid.y"));
     with(|r| {
         let [x, y, z] = at.map(|index| index.operand(r));
         let [x, y, z] = [x, y, z].map(|index| r.compute("cvt", "u64.u32", Ty::U64, &[index]));

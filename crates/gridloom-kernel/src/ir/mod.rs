@@ -223,6 +223,12 @@ pub(crate) struct Program {
     pub(crate) dynamic_shared: Option<usize>,
     /// Registers that have the same value in all threads of a warp.
     pub(crate) same_in_warp: HashSet<Reg>,
+    /// The parameters that are lengths or sizes.
+    pub(crate) sizes: Vec<u32>,
+    /// Whether the kernel computes the number of a thread or block from its place along all axes.
+    pub(crate) uses_rank: bool,
+    /// Whether the kernel asks for a place or size along the second or third axis.
+    pub(crate) uses_axes: bool,
 }
 
 impl Stmt {

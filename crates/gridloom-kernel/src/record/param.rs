@@ -1,5 +1,6 @@
 //! The parameters of kernels.
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
@@ -55,6 +56,9 @@ impl<T: KernelType + Pod> KernelParam for T {
 
     fn record() -> V<T> {
         let param = declare(size_of::<T>(), align_of::<T>());
+        if TypeId::of::<T>() == TypeId::of::<usize>() {
+            with(|r| r.program.sizes.push(param));
+        }
         let mem = Mem { space: Space::Param, base: Base::Param(param), index: None, offset: 0 };
         V::<T>::new(T::place(mem)).get()
     }
@@ -99,6 +103,7 @@ impl KernelParam for SetCondition<'_> {
 
 fn address_and_length() -> (V<u64>, V<usize>) {
     let (address, length) = (declare(8, 8), declare(8, 8));
+    with(|r| r.program.sizes.push(length));
     (param_scalar(address, 0), param_scalar(length, 0))
 }
 

@@ -6,19 +6,25 @@
 //! | [`structure`] | turns blocks that are left into branches, and removes jumps to the next statement |
 //! | [`values`] | computes each value once, folds constants, drops checks that cannot fail, computes in 32 bits what fits, unrolls short loops |
 //! | [`select`] | chooses between values instead of branching where that is cheap |
+//! | [`merge`] | checks neighbouring indices at once |
+//! | [`sink`] | computes values in the branch that uses them |
 //! | [`liveness`] | removes what nobody reads |
+//! | [`version`] | adds a second version of the kernel for launches of ordinary size, which computes in 32 bits |
 
 mod compact;
 mod fold;
 mod liveness;
+mod merge;
 mod range;
 mod rules;
 mod select;
+mod sink;
 mod structure;
 mod unroll;
 mod values;
+mod version;
 
-use super::{Program, Stmt};
+use super::{Operand, Program, Stmt, Ty};
 
 /// How often the passes are repeated: each makes work for the others.
 const ROUNDS: usize = 3;
@@ -31,17 +37,50 @@ pub(crate) fn optimize(program: &mut Program) {
     if count(&program.body) > MOST {
         return;
     }
+    apply_shape(&mut program.body, program.rules.dimensions.unwrap_or(3));
+    let recorded = program.clone();
+    run_passes(program);
+    let cost = version::cost_of(program);
+    if let Some(mut both) = version::versioned(&recorded, cost) {
+        run_passes(&mut both);
+        // The second version has to be worth the code that it is.
+        if version::small_version(&both).is_some_and(|small| version::cost(small) * 2 <= cost) {
+            *program = both;
+        }
+    }
+    compact::run(program);
+}
+
+/// Gives the places and sizes along the axes that no launch has their values. Every launch is
+/// checked against the rules of the kernel.
+fn apply_shape(list: &mut [Stmt], dimensions: u32) {
+    for stmt in list {
+        if let Stmt::Inst(inst) = stmt
+            && let [arg] = &mut inst.args[..]
+            && let Operand::Special(name) = *arg
+        {
+            let is_absent = name.ends_with(".y") && dimensions < 2 || name.ends_with(".z") && dimensions < 3;
+            if is_absent {
+                *arg = Operand::Imm(Ty::U32, name.starts_with("%n").into());
+            }
+        }
+        stmt.inner_mut().into_iter().flatten().for_each(|inner| apply_shape(inner, dimensions));
+    }
+}
+
+fn run_passes(program: &mut Program) {
     structure::run(&mut program.body);
     for _ in 0..ROUNDS {
         values::run(program);
         structure::run(&mut program.body);
         liveness::run(program);
         select::run(program);
+        sink::run(program);
     }
+    merge::run(program);
     values::run(program);
     structure::run(&mut program.body);
     liveness::run(program);
-    compact::run(program);
 }
 
 /// Removes what was asked of the kernel, and checked before.

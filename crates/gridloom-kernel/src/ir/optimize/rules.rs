@@ -28,6 +28,19 @@ fn special(name: &str) -> Option<Range> {
     })
 }
 
+/// The size along the axis of a place.
+fn size_of_axis(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "%tid.x" => "%ntid.x",
+        "%tid.y" => "%ntid.y",
+        "%tid.z" => "%ntid.z",
+        "%ctaid.x" => "%nctaid.x",
+        "%ctaid.y" => "%nctaid.y",
+        "%ctaid.z" => "%nctaid.z",
+        _ => return None,
+    })
+}
+
 /// The order and its arguments of a comparison: whether `a < b`, or its opposite.
 fn as_less(order: &str, a: Number, b: Number) -> Option<(Number, Number, bool)> {
     Some(match order {
@@ -146,7 +159,16 @@ impl Pass<'_> {
     /// The range that follows from how a value is computed, and whether it is of signed numbers.
     fn derived(&self, result: Number, expr: &Expr, depth: usize) -> Option<(Range, bool)> {
         if let ("mov", [Arg::Special(name)]) = (&*expr.op, &expr.args[..]) {
-            return special(name).map(|range| (range, false));
+            let range = special(name)?;
+            // A place is below the size along its axis.
+            if let Some(size) = size_of_axis(name)
+                && let Some(size) = self.known_special(size)
+                && depth > 0
+            {
+                let most = self.range_as(size, 32, false, depth - 1).high - 1;
+                return Some((Range::new(range.low, range.high.min(most.max(range.low))), false));
+            }
+            return Some((range, false));
         }
         if expr.op.starts_with("ld") {
             let range = match expr.suffix {
@@ -286,6 +308,18 @@ impl Pass<'_> {
         if is_signed || depth == 0 {
             return None;
         }
+        // A sum that does not wrap around is not below its parts.
+        if let Some(sum) = self.expr(a)
+            && sum.op == "add"
+            && sum.suffix == suffix
+            && let Some(parts) = values(&sum.args)
+            && parts.contains(&b)
+            && let [one, other] =
+                [parts[0], parts[1]].map(|part| self.range_as(part, width, false, depth - 1))
+            && one.plus(other).is_in(Range::of_bits(width, false))
+        {
+            return Some(false);
+        }
         // What is at most another value that is less.
         let expr = self.expr(a)?;
         let args = values(&expr.args)?;
@@ -316,6 +350,11 @@ impl Pass<'_> {
             return;
         }
         self.set_truth(condition, holds);
+        if let Some((op, suffix, (a, b))) = self.same_as(condition)
+            && let Some(order) = op.strip_prefix("setp.")
+        {
+            self.assume_order(order, suffix, a, b, holds);
+        }
         let Some(expr) = self.expr(condition) else { return };
         let Some(args) = values(&expr.args) else { return };
         match (&*expr.op, expr.suffix) {
@@ -382,6 +421,21 @@ impl Pass<'_> {
         {
             self.limit(*inner, range, 32, false);
         }
+        // The low half of what fits into it.
+        if let Some(expr) = self.expr(value)
+            && let ("cvt", "u32.u64", [Arg::Value(inner)]) = (&*expr.op, expr.suffix, &expr.args[..])
+            && range.low >= 0
+            && self.range_as(*inner, 64, false, DEPTH).is_in(Range::of_bits(32, false))
+        {
+            self.refine_wide(*inner, range);
+        }
+    }
+
+    /// Notes the range of a value of 64 bits, as an unsigned number that fits into 32.
+    fn refine_wide(&mut self, value: Number, range: Range) {
+        if self.ty(value).class() == Class::B64 {
+            self.refine(value, range);
+        }
     }
 
     // Simpler values.
@@ -418,6 +472,10 @@ impl Pass<'_> {
         {
             return self.is_usable(*inner).then_some(*inner);
         }
+        // The low half of a parameter is there without an instruction.
+        if expr.op == "ld.param" {
+            return self.make("cvt".into(), "u32.u64", Ty::U32, vec![Arg::Value(value)], None);
+        }
         if depth == 0 {
             return None;
         }
@@ -439,6 +497,10 @@ impl Pass<'_> {
                 let args = vec![Arg::Value(args[0]), Arg::Value(args[1]), Arg::Value(third)];
                 return if all { self.make("mad.lo".into(), "u32", Ty::U32, args, None) } else { None };
             }
+            "mul.wide" => {
+                let all = args.iter().all(|&arg| self.is_usable(arg));
+                return if all { self.two("mul.lo", "u32", Ty::U32, args[0], args[1]) } else { None };
+            }
             _ => return None,
         };
         let (a, b) = (self.low_half_within(args[0], depth - 1)?, self.low_half_within(args[1], depth - 1)?);
@@ -450,6 +512,27 @@ impl Pass<'_> {
         if self.ty(value).class() != Class::B64
             || !self.range_as(value, 64, false, DEPTH).is_in(Range::of_bits(32, false))
         {
+            return None;
+        }
+        self.low_half_within(value, 4)
+    }
+
+    /// The difference of two numbers below 2^31 as that of their low halves. As unsigned numbers,
+    /// both differences are below another number up to 2^31 or both are not.
+    fn low_difference(&mut self, value: Number, bound: Number) -> Option<Number> {
+        let small = Range::new(0, (1 << 31) - 1);
+        let expr = self.expr(value)?;
+        let args = values(&expr.args)?;
+        let is_difference = match (&*expr.op, expr.suffix) {
+            ("sub", "u64") => self.range_as(args[1], 64, false, DEPTH).is_in(small),
+            ("add", "u64" | "s64") => {
+                self.constant_of(args[1]).is_some_and(|bits| (-(1 << 31)..0).contains(&(bits as i64)))
+            }
+            _ => false,
+        };
+        let is_small = self.range_as(args[0], 64, false, DEPTH).is_in(small)
+            && self.range_as(bound, 64, false, DEPTH).is_in(Range::new(0, 1 << 31));
+        if !is_difference || !is_small {
             return None;
         }
         self.low_half_within(value, 4)
@@ -470,6 +553,12 @@ impl Pass<'_> {
     ) -> Option<Number> {
         let args = values(args)?;
         let known: Vec<Option<u64>> = args.iter().map(|&arg| self.constant_of(arg)).collect();
+        // What can have one value only is a number.
+        if let "add" | "mul.lo" | "mad.lo" | "mul.wide" | "mad.wide" | "sub" = &**op
+            && let Some(args) = self.with_numbers(&args, &known)
+        {
+            return self.make(op.clone(), suffix, ty, args, None);
+        }
         match (&**op, suffix, &args[..]) {
             (op, "pred", _) if ty == Ty::Bool => return self.logic(op, &args),
             ("selp", _, &[a, b, cond]) => return self.choice(suffix, ty, a, b, cond),
@@ -542,13 +631,15 @@ impl Pass<'_> {
                 return Some(self.constant(ty, 0));
             }
             // A product with a number and a sum as one instruction that widens.
-            ("mad.lo", &[a, b, c]) if width == 64 => {
-                if known[1].is_some_and(|bits| bits < 1 << 31)
-                    && let Some(a) = self.narrow(a)
-                    && let Some(b) = self.narrow(b)
-                {
+            ("mad.lo", &[a, b, c]) if width == 64 && !self.fits_in_32(op, suffix, &args) => {
+                if let (Some(a), Some(b)) = (self.narrow(a), self.narrow(b)) {
                     let args = vec![Arg::Value(a), Arg::Value(b), Arg::Value(c)];
                     return self.make("mad.wide".into(), "u32", ty, args, None);
+                }
+            }
+            ("mul.lo", &[a, b]) if width == 64 && !is_signed && !self.fits_in_32(op, suffix, &args) => {
+                if let (Some(a), Some(b)) = (self.narrow(a), self.narrow(b)) {
+                    return self.make("mul.wide".into(), "u32", ty, vec![Arg::Value(a), Arg::Value(b)], None);
                 }
             }
             _ => {}
@@ -557,6 +648,33 @@ impl Pass<'_> {
             return self.in_32_bits(op, suffix, ty, &args);
         }
         None
+    }
+
+    /// The arguments with numbers for those whose range has one value, if there are any.
+    fn with_numbers(&mut self, args: &[Number], known: &[Option<u64>]) -> Option<Vec<Arg>> {
+        let mut is_changed = false;
+        let mut all = Vec::with_capacity(args.len());
+        for (&arg, known) in args.iter().zip(known) {
+            let ty = self.ty(arg);
+            let range = if known.is_none() && ty.is_integer() { Some(self.range_in(arg, ty)) } else { None };
+            all.push(Arg::Value(match range.filter(|range| range.low == range.high) {
+                Some(range) if matches!(ty.class(), Class::B32 | Class::B64) => {
+                    is_changed = true;
+                    let bits = super::fold::held(ty, range.low);
+                    self.constant(ty, bits)
+                }
+                _ => arg,
+            }));
+        }
+        is_changed.then_some(all)
+    }
+
+    /// Returns whether the result of an instruction is known to fit into 32 bits.
+    fn fits_in_32(&self, op: &str, suffix: &'static str, args: &[Number]) -> bool {
+        let args = args.iter().map(|&arg| Arg::Value(arg)).collect();
+        let expr = Expr { op: op.to_owned().into(), suffix, args };
+        self.derived(Number::MAX, &expr, DEPTH)
+            .is_some_and(|(range, _)| range.is_in(Range::of_bits(32, false)))
     }
 
     /// One of the arguments, or a number, where the instruction gives that.
@@ -579,7 +697,18 @@ impl Pass<'_> {
             ("and" | "or" | "min" | "max", &[a, b], _) if a == b => Some(a),
             ("sub" | "xor", &[a, b], _) if a == b => Some(self.constant(ty, 0)),
             ("mad.lo", &[a, b, _], [_, _, Some(0)]) => self.two("mul.lo", suffix, ty, a, b),
-            ("mad.lo", &[_, _, c], [Some(0), ..] | [_, Some(0), _]) => Some(c),
+            ("mad.lo" | "mad.wide", &[_, _, c], [Some(0), ..] | [_, Some(0), _]) => Some(c),
+            ("mul.wide", _, [Some(0), _] | [_, Some(0)]) => Some(self.constant(ty, 0)),
+            ("mul.wide", &[a, _], [_, Some(1)]) | ("mul.wide", &[_, a], [Some(1), _]) if !is_signed => {
+                self.widened(a)
+            }
+            ("mad.wide", &[a, _, c], [_, Some(1), _]) | ("mad.wide", &[_, a, c], [Some(1), ..])
+                if !is_signed =>
+            {
+                let wide = self.widened(a)?;
+                self.two("add", "u64", ty, wide, c)
+            }
+            ("mad.lo", &[_, b, c], [Some(1), ..]) => self.two("add", suffix, ty, b, c),
             ("mad.lo", &[a, _, c], [_, Some(1), _]) => self.two("add", suffix, ty, a, c),
             ("mad.lo", &[a, b, c], [Some(_), Some(_), _]) => {
                 let product = self.two("mul.lo", suffix, ty, a, b)?;
@@ -658,6 +787,9 @@ impl Pass<'_> {
                 {
                     return self.make("mov".into(), "u32", ty, vec![Arg::Address(*base)], None);
                 }
+                if self.expr(a).is_some_and(|expr| expr.op == "ld.param") {
+                    return None;
+                }
                 let low = self.low_half_within(a, 4)?;
                 (self.ty(low).class() == Class::B32 && ty.class() == Class::B32).then_some(low)
             }
@@ -698,10 +830,26 @@ impl Pass<'_> {
         None
     }
 
+    /// Returns whether one of two conditions is known to be the opposite of the other.
+    fn are_opposite(&self, a: Number, b: Number) -> bool {
+        let (Some(x), Some(y)) = (self.expr(a), self.expr(b)) else { return false };
+        let is_not = |expr: &Expr, of: Number| {
+            expr.op == "not" && expr.suffix == "pred" && expr.args[..] == [Arg::Value(of)]
+        };
+        is_not(&x, b)
+            || is_not(&y, a)
+            || integer_suffix(x.suffix).is_some()
+                && x.suffix == y.suffix
+                && x.args == y.args
+                && complement(&x.op) == Some(&*y.op)
+    }
+
     fn logic(&mut self, op: &str, args: &[Number]) -> Option<Number> {
         let truths: Vec<Option<bool>> = args.iter().map(|&arg| self.truth(arg)).collect();
         match (op, args, &truths[..]) {
             ("and" | "or", &[a, b], _) if a == b => Some(a),
+            ("and", &[a, b], _) if self.are_opposite(a, b) => Some(self.constant(Ty::Bool, 0)),
+            ("or", &[a, b], _) if self.are_opposite(a, b) => Some(self.constant(Ty::Bool, 1)),
             ("and", &[_, b], [Some(true), _]) => Some(b),
             ("and", &[a, _], [_, Some(true)]) => Some(a),
             ("and", _, [Some(false), _] | [_, Some(false)]) => Some(self.constant(Ty::Bool, 0)),
@@ -747,6 +895,7 @@ impl Pass<'_> {
     fn comparison(&mut self, op: &str, suffix: &'static str, a: Number, b: Number) -> Option<Number> {
         let (width, is_signed) = integer_suffix(suffix)?;
         let order = op.strip_prefix("setp.")?;
+        let whole = (a, b);
         let decided = match as_less(order, a, b) {
             Some((a, b, is_less)) => self.less(suffix, a, b, DEPTH).map(|less| less == is_less),
             None => {
@@ -789,7 +938,19 @@ impl Pass<'_> {
                 "ge" => "setp.ge",
                 _ => return None,
             };
-            return self.two(op, "u32", Ty::Bool, a, b);
+            let narrow = self.two(op, "u32", Ty::Bool, a, b)?;
+            self.note_same(narrow, op, suffix, whole);
+            return Some(narrow);
+        }
+        if width == 64
+            && !is_signed
+            && let "lt" | "ge" = order
+            && let (Some(a), Some(b)) = (self.low_difference(a, b), self.narrow(b))
+        {
+            let op = if order == "lt" { "setp.lt" } else { "setp.ge" };
+            let narrow = self.two(op, "u32", Ty::Bool, a, b)?;
+            self.note_same(narrow, op, suffix, whole);
+            return Some(narrow);
         }
         None
     }

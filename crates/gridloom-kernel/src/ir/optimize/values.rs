@@ -49,6 +49,9 @@ pub(super) struct Value {
     home: Option<Reg>,
 }
 
+/// A comparison: instruction, type and arguments.
+pub(super) type Comparison = (&'static str, &'static str, (Number, Number));
+
 /// What is undone at the end of a list of statements.
 enum Undo {
     Known(Expr),
@@ -85,6 +88,8 @@ pub(super) struct Pass<'a> {
     orders: HashMap<(&'static str, Number, Number), bool>,
     refined: HashMap<Number, Range>,
     truths: HashMap<Number, bool>,
+    /// Comparisons of 64 bits that have become those of 32 bits, by what they have become.
+    wider: HashMap<Number, Comparison>,
     undo: Vec<Undo>,
     out: Vec<Stmt>,
     left: HashMap<Label, Join>,
@@ -177,6 +182,7 @@ impl<'a> Pass<'a> {
             orders: HashMap::new(),
             refined: HashMap::new(),
             truths: HashMap::new(),
+            wider: HashMap::new(),
             undo: Vec::new(),
             out: Vec::new(),
             left: HashMap::new(),
@@ -476,6 +482,29 @@ impl<'a> Pass<'a> {
     pub(super) fn set_order(&mut self, key: (&'static str, Number, Number), holds: bool) {
         let before = self.orders.insert(key, holds);
         self.undo.push(Undo::Order(key, before));
+    }
+
+    /// The value of a special register, where it was read.
+    pub(super) fn known_special(&self, name: &'static str) -> Option<Number> {
+        let expr = Expr { op: "mov".into(), suffix: "u32", args: vec![Arg::Special(name)] };
+        self.known.get(&expr).copied()
+    }
+
+    /// Notes that a condition is the same as a comparison of wider numbers.
+    pub(super) fn note_same(
+        &mut self,
+        condition: Number,
+        op: &'static str,
+        suffix: &'static str,
+        args: (Number, Number),
+    ) {
+        if self.constant_of(condition).is_none() {
+            self.wider.insert(condition, (op, suffix, args));
+        }
+    }
+
+    pub(super) fn same_as(&self, condition: Number) -> Option<Comparison> {
+        self.wider.get(&condition).copied()
     }
 
     pub(super) fn set_truth(&mut self, number: Number, holds: bool) {
