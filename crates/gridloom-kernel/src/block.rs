@@ -7,17 +7,16 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::atomic::{AtomicNumber, SharedAtomics, SharedAtomicsTwin};
 use crate::host;
-use crate::record::arithmetic::{eq, lt};
-use crate::record::control::{if_begin, if_end};
+use crate::ir::{Operand, Reached, Ty};
+use crate::record::arithmetic::{bit_or, eq, lt};
+use crate::record::control::{if_begin, if_end, leave_unless, loop_begin, loop_end, loop_step};
 use crate::record::memory::Slice;
 use crate::record::recorder::with;
-use crate::record::value::{KernelType, Twin, V, Var, get, lit};
+use crate::record::value::{KernelType, Twin, V, Var, assign, get, lit, var};
 use crate::record::{cast, select};
 use crate::shared::{Phase, PhaseTwin, Shared, SharedTwin, Synced, barrier_twin};
-use crate::thread::{device_function, special, threads_twin};
-use crate::warp::{
-    Combine, Number, host_scan, host_tree, index_twin, lane_twin, scan_twin, tree_twin, warp_function,
-};
+use crate::thread::{device_function, rank_twin, special, threads_twin};
+use crate::warp::{Combine, Number, host_scan, index_twin, lane_twin, scan_twin, shuffled, warp_function};
 
 device_function! {
     /// Returns the index of the block, along the first axis.
@@ -54,6 +53,29 @@ device_function! {
 /// work on every device.
 pub fn shared<T: KernelType + Send + Sync, const N: usize>(value: T) -> Shared<'static, T> {
     Shared::filled(N, value)
+}
+
+/// Returns new memory of the block: `N` elements, each of which the thread that owns it computes
+/// from its index.
+///
+/// It is declared once: a call in a loop is refused when the kernel is loaded.
+///
+/// ```
+/// use gridloom_kernel::{block, host};
+///
+/// host::run_blocks(1, 32, || {
+///     let squares = block::sync(block::shared_from_fn::<u32, 64>(|i| (i * i) as u32));
+///     assert_eq!(squares[63], 3969);
+/// });
+/// ```
+pub fn shared_from_fn<T: KernelType + Send + Sync + Default, const N: usize>(
+    value: impl Fn(usize) -> T,
+) -> Shared<'static, T> {
+    let mut all = Shared::filled(N, T::default());
+    for (index, element) in all.each_mine() {
+        *element = value(index);
+    }
+    all
 }
 
 /// Returns the memory of the block that the launch adds: as many elements as fit into its bytes,
@@ -110,6 +132,12 @@ twin_of!(
     }
 );
 twin_of!(
+    shared_from_fn,
+    pub fn __twin<T: KernelType, const N: usize>(value: impl Fn(V<usize>) -> V<T>) -> SharedTwin<T> {
+        SharedTwin::from_fn(N, value)
+    }
+);
+twin_of!(
     shared_dynamic,
     pub fn __twin<T: KernelType>(value: V<T>) -> SharedTwin<T> {
         SharedTwin::dynamic(value)
@@ -133,64 +161,91 @@ fn gathered<T: Number>(reason: &'static str, value: T) -> Vec<T> {
     host::exchange_in_block(reason, value.memory_bits()).into_iter().map(T::from_memory_bits).collect()
 }
 
-/// A tree over the threads of each warp, and one over the warps.
-fn host_reduce<T: Number>(values: &[T], combine: Combine) -> T {
-    host_tree(values.chunks(host::WARP).map(|warp| host_tree(warp.to_vec(), combine)).collect(), combine)
+/// A tree over the threads of the block: at each step a thread takes what the one so far above it
+/// has, if there is one, and the distance is halved.
+fn host_reduce<T: Number>(mut values: Vec<T>, combine: Combine) -> T {
+    let count = values.len();
+    let mut distance = count.next_power_of_two() / 2;
+    while distance > 0 {
+        for index in 0..distance.min(count - distance) {
+            values[index] = combine.host(values[index], values[index + distance]);
+        }
+        distance /= 2;
+    }
+    values[0]
 }
 
-/// Scratch memory for one number of each warp, and one more. In a loop, threads may still read what
-/// the pass before left in it.
-fn scratch<T: Number>() -> Slice<T> {
+/// Scratch memory. In a loop, threads may still read what the pass before left in it.
+fn scratch<T: Number>(count: usize) -> Slice<T> {
     let is_in_loop = with(|r| r.is_in_loop());
-    let all = SharedTwin::<T>::unfilled(host::WARP + 1).slice();
+    let all = SharedTwin::<T>::unfilled(count).slice();
     if is_in_loop {
         barrier_twin();
     }
     all
 }
 
+/// The most threads of a block.
+const MOST_THREADS: usize = 1024;
+
+/// The same tree as on the host: in memory of the block while more than a warp takes part, then by
+/// shuffles of the first warp.
 fn reduce_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> V<T> {
-    let of_warp = tree_twin(value, combine, what);
-    let all = scratch::<T>();
-    let (lane, warp) = (lane_twin(), index_twin());
-    let is_first = if_begin(eq(lane, lit(0)));
-    all.unchecked(cast(warp)).assign(of_warp);
-    if_end(is_first);
+    let all = scratch::<T>(MOST_THREADS);
+    let rank: V<u32> = cast(rank_twin());
+    let threads: V<u32> = cast(threads_twin());
+    let warp = index_twin();
+    let at = |index: V<u32>| all.unchecked(cast(index));
+    let own = at(rank);
+    own.assign(value);
     barrier_twin();
-    // The first warp has a thread for each warp.
+    // Half the next power of two: the highest bit of the last rank.
+    let last = bit_or(threads.wrapping_sub(lit(1)), lit(1), 0);
+    let highest = lit::<u32>(31).wrapping_sub(last.leading_zeros());
+    let distance: V<u32> = var(lit::<u32>(1).wrapping_shl(highest));
+    let around = loop_begin();
+    leave_unless(around, lt(lit(16u32), get(&distance)));
+    let now = get(&distance);
+    let takes = if_begin(lt(rank, now.min(threads.wrapping_sub(now))));
+    own.assign(combine.twin(get(&own), get(&at(rank.wrapping_add(now)))));
+    if_end(takes);
+    barrier_twin();
+    loop_step();
+    assign(&distance, get(&distance).wrapping_shr(lit(1)));
+    loop_end(around);
     let in_first_warp = if_begin(eq(warp, lit(0)));
-    let warps = threads_twin().wrapping_add(lit(31)).wrapping_shr(lit(5));
-    let lane_index: V<usize> = cast(lane);
-    let exists = lt(lane_index, warps);
-    let partial = all.unchecked(select(exists, lane_index, lit(0))).get();
-    let mut total = partial;
+    let mut total = get(&own);
     for distance in [16u32, 8, 4, 2, 1] {
-        let other: V<usize> = cast(lane.wrapping_add(lit(distance)));
-        let above = crate::warp::shuffle_down::__twin(total, lit(distance));
-        total = select(lt(other, warps), combine.twin(total, above), total);
+        let other = rank.wrapping_add(lit(distance));
+        let above = with(|r| {
+            r.reached_by(Reached::Warp, what);
+            let total = total.operand(r);
+            V::of(shuffled::<T>(r, "shfl.sync.down", total, Operand::Imm(Ty::U32, distance.into())))
+        });
+        total = select(lt(other, threads), combine.twin(total, above), total);
     }
-    let is_first = if_begin(eq(lane, lit(0)));
-    all.unchecked(lit(host::WARP)).assign(total);
+    let is_first = if_begin(eq(rank, lit(0)));
+    own.assign(total);
     if_end(is_first);
     if_end(in_first_warp);
     barrier_twin();
-    get(&all.in_phase(true).unchecked(lit(host::WARP)))
+    get(&all.in_phase(true).unchecked(lit(0)))
 }
 
 warp_function! {
     /// Returns the sum over the threads of the block, to all of them. Integers wrap around;
     /// floating-point numbers are added in the order of a tree.
-    pub fn sum<T>(value: T => V<T>) -> T => V<T> { host_reduce(&gathered("block::sum", value), Combine::Add) }
+    pub fn sum<T>(value: T => V<T>) -> T => V<T> { host_reduce(gathered("block::sum", value), Combine::Add) }
     records reduce_twin(value, Combine::Add, "block::sum")
 }
 warp_function! {
     /// Returns the least value of the threads of the block, to all of them.
-    pub fn min<T>(value: T => V<T>) -> T => V<T> { host_reduce(&gathered("block::min", value), Combine::Min) }
+    pub fn min<T>(value: T => V<T>) -> T => V<T> { host_reduce(gathered("block::min", value), Combine::Min) }
     records reduce_twin(value, Combine::Min, "block::min")
 }
 warp_function! {
     /// Returns the greatest value of the threads of the block, to all of them.
-    pub fn max<T>(value: T => V<T>) -> T => V<T> { host_reduce(&gathered("block::max", value), Combine::Max) }
+    pub fn max<T>(value: T => V<T>) -> T => V<T> { host_reduce(gathered("block::max", value), Combine::Max) }
     records reduce_twin(value, Combine::Max, "block::max")
 }
 warp_function! {
@@ -198,7 +253,7 @@ warp_function! {
     pub fn scan<T>(value: T => V<T>) -> T => V<T> {
         let all = gathered("block::scan", value);
         host_scan_of_block(&all)[host::position().rank()]
-    } records scan_block_twin(value)
+    } records scan_block_twin(value, "block::scan").0
 }
 
 fn host_scan_of_block<T: Number>(values: &[T]) -> Vec<T> {
@@ -211,29 +266,43 @@ fn host_scan_of_block<T: Number>(values: &[T]) -> Vec<T> {
     warps.into_iter().enumerate().flat_map(add).collect()
 }
 
-fn scan_block_twin<T: Number>(value: V<T>) -> V<T> {
-    const WHAT: &str = "block::scan";
-    let of_warp = scan_twin(value, WHAT);
-    let all = scratch::<T>();
+/// Returns the sum over the threads of the block up to this one, itself included, and the sum over
+/// all of them.
+pub fn scan_and_sum<T: Number>(value: T) -> (T, T) {
+    let all = host_scan_of_block(&gathered("block::scan_and_sum", value));
+    (all[host::position().rank()], all[all.len() - 1])
+}
+twin_of!(
+    scan_and_sum,
+    pub fn __twin<T: Number>(value: V<T>) -> (V<T>, V<T>) {
+        scan_block_twin(value, "block::scan_and_sum")
+    }
+);
+
+/// The sums up to each thread, and the sum over all.
+fn scan_block_twin<T: Number>(value: V<T>, what: &'static str) -> (V<T>, V<T>) {
+    let of_warp = scan_twin(value, what);
+    let all = scratch::<T>(host::WARP);
     let (lane, warp) = (lane_twin(), index_twin());
     let last = crate::warp::size::__twin().wrapping_sub(lit(1));
     let is_last = if_begin(eq(lane, last));
     all.unchecked(cast(warp)).assign(of_warp);
     if_end(is_last);
     barrier_twin();
+    let warps: V<u32> = cast(threads_twin().wrapping_add(lit(31)).wrapping_shr(lit(5)));
     let in_first_warp = if_begin(eq(warp, lit(0)));
-    let warps = threads_twin().wrapping_add(lit(31)).wrapping_shr(lit(5));
-    let lane_index: V<usize> = cast(lane);
-    let exists = lt(lane_index, warps);
-    let partial = all.unchecked(select(exists, lane_index, lit(0))).get();
-    let sums = scan_twin(partial, WHAT);
+    let exists = lt(lane, warps);
+    let partial = all.unchecked(cast(select(exists, lane, lit(0)))).get();
+    let sums = scan_twin(partial, what);
     let writes = if_begin(exists);
-    all.unchecked(lane_index).assign(sums);
+    all.unchecked(cast(lane)).assign(sums);
     if_end(writes);
     if_end(in_first_warp);
     barrier_twin();
     let is_later = lt(lit(0), warp);
     let index: V<usize> = cast(select(is_later, warp.wrapping_sub(lit(1)), lit(0)));
-    let before = all.unchecked(index).get();
-    select(is_later, Combine::Add.twin(before, of_warp), of_warp)
+    let sums = all.in_phase(true);
+    let before = sums.unchecked(index).get();
+    let total = sums.unchecked(cast(warps.wrapping_sub(lit(1)))).get();
+    (select(is_later, Combine::Add.twin(before, of_warp), of_warp), total)
 }

@@ -232,12 +232,19 @@ impl<T> Deref for SharedViewTwin<T> {
 impl<T: KernelType> SharedTwin<T> {
     /// New memory of the block: an array of the module, filled by its threads.
     pub(crate) fn filled(len: usize, value: V<T>) -> Self {
+        Self::from_fn(len, |_| value)
+    }
+
+    /// New memory of the block, of which each thread computes its elements.
+    pub(crate) fn from_fn(len: usize, value: impl Fn(V<usize>) -> V<T>) -> Self {
         with(|r| {
             if r.is_in_loop() {
                 r.refuse("shared memory is declared once, outside of loops");
             }
         });
-        Self::fill(Self::unfilled(len).0, value)
+        let all = Self::unfilled(len).0;
+        each_of_mine(&all, |index, place| place.assign(value(index)));
+        SharedTwin(all)
     }
 
     /// New memory of the block that has no values yet.

@@ -152,7 +152,12 @@ fn shuffle_word(r: &mut Recorder, mode: &'static str, word: Operand, by: Operand
     r.compute(mode, "b32", Ty::U32, &[word, by, clamp, ALL])
 }
 
-fn shuffled<T: Scalar>(r: &mut Recorder, mode: &'static str, value: Operand, by: Operand) -> Operand {
+pub(crate) fn shuffled<T: Scalar>(
+    r: &mut Recorder,
+    mode: &'static str,
+    value: Operand,
+    by: Operand,
+) -> Operand {
     let ty = T::TY;
     match ty {
         Ty::F32 => {

@@ -4,7 +4,7 @@ use crate::tokens::here;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Member, Result};
+use syn::{Data, DeriveInput, Error, Fields, GenericParam, Member, Result};
 
 /// The name of the struct of a type's registers.
 pub(crate) fn handle_name(name: &Ident) -> Ident {
@@ -14,7 +14,7 @@ pub(crate) fn handle_name(name: &Ident) -> Ident {
 pub(crate) fn kernel_type(input: DeriveInput) -> Result<TokenStream> {
     let data = match &input.data {
         Data::Struct(data) => data,
-        Data::Enum(data) => return kernel_enum(&input, data),
+        Data::Enum(data) => return crate::derive_enum::kernel_enum(&input, data),
         Data::Union(_) => {
             return Err(Error::new(input.ident.span(), "`KernelType` is derived for structs and enums"));
         }
@@ -110,8 +110,8 @@ pub(crate) fn kernel_type(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The integer that an enum is, by its `#[repr]`.
-fn integer_of(input: &DeriveInput) -> Result<Ident> {
+/// The integer that an enum is, or starts with, by its `#[repr]`.
+pub(crate) fn integer_of(input: &DeriveInput) -> Result<Ident> {
     const INTEGERS: [&str; 8] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"];
     let mut found = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
@@ -126,89 +126,5 @@ fn integer_of(input: &DeriveInput) -> Result<Ident> {
     }
     found.ok_or_else(|| {
         Error::new(input.ident.span(), "an enum of device code says which integer it is: add `#[repr(u8)]`")
-    })
-}
-
-/// An enum without fields: its integer, under its own type.
-fn kernel_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
-    if let Some(variant) = data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
-        return Err(Error::new(
-            variant.span(),
-            "device code has enums without fields; use a struct with a field for the kind, or `Option`",
-        ));
-    }
-    if let Some(param) = input.generics.params.first() {
-        return Err(Error::new(param.span(), "an enum of device code has no generic parameters"));
-    }
-    let integer = integer_of(input)?;
-    let (name, vis, handle) = (&input.ident, &input.vis, handle_name(&input.ident));
-    let quiet = crate::function::quiet();
-    let number = quote!(<#integer as ::gridloom::__kernel::KernelType>);
-    let of = quote!(::gridloom::__kernel::of_handle::<#integer>);
-    Ok(quote! {
-        #quiet
-        #[allow(non_camel_case_types)]
-        #[derive(Clone, Copy)]
-        #vis struct #handle {
-            #vis __number: ::gridloom::__kernel::V<#integer>,
-        }
-
-        #quiet
-        impl ::gridloom::__kernel::Typed for #name {
-            type Twin = ::gridloom::__kernel::V<#name>;
-        }
-
-        #quiet
-        impl ::gridloom::__kernel::KernelType for #name {
-            type Handle = #handle;
-
-            fn declare() -> Self::Handle {
-                #handle { __number: #of(#number::declare()) }
-            }
-            fn get(handle: &Self::Handle) -> Self::Handle {
-                #handle { __number: #of(#number::get(&handle.__number.__handle)) }
-            }
-            fn assign(to: &Self::Handle, from: &Self::Handle) {
-                #number::assign(&to.__number.__handle, &from.__number.__handle);
-            }
-            fn own(value: &Self::Handle) -> Self::Handle {
-                #handle { __number: #of(#number::own(&value.__number.__handle)) }
-            }
-            fn stamp(handle: &Self::Handle) -> u64 {
-                #number::stamp(&handle.__number.__handle)
-            }
-            fn receiver(handle: &Self::Handle) -> Self::Handle {
-                *handle
-            }
-            fn place(mem: ::gridloom::__kernel::Mem) -> Self::Handle {
-                #handle { __number: #of(#number::place(mem)) }
-            }
-            fn lift(self) -> Self::Handle {
-                #handle { __number: #of(#number::lift(self as #integer)) }
-            }
-            fn bytes(self, out: &mut [u8]) {
-                #number::bytes(self as #integer, out);
-            }
-        }
-
-        #quiet
-        impl ::gridloom::__kernel::Cast for #name {
-            type Number = #integer;
-
-            fn number(value: ::gridloom::__kernel::V<Self>) -> ::gridloom::__kernel::V<#integer> {
-                value.__number
-            }
-        }
-
-        #quiet
-        impl ::gridloom::__kernel::OpOrd for #name {
-            fn compare(
-                op: &'static str,
-                a: ::gridloom::__kernel::V<Self>,
-                b: ::gridloom::__kernel::V<Self>,
-            ) -> ::gridloom::__kernel::V<bool> {
-                <#integer as ::gridloom::__kernel::OpOrd>::compare(op, a.__number, b.__number)
-            }
-        }
     })
 }

@@ -4,9 +4,11 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
-    Block, Error, FnArg, GenericParam, Generics, ItemFn, Pat, ReturnType, Signature, Type, Visibility,
+    Block, Error, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Pat, PathArguments, ReturnType,
+    Signature, Type, TypeParamBound, Visibility, WherePredicate,
 };
 
+use crate::names;
 use crate::tokens::{contains, here};
 use crate::twin::{Translator, twin_type};
 
@@ -82,7 +84,7 @@ pub(crate) fn translate(
                 }
             }
             FnArg::Typed(input) => {
-                let ty = twin_type(&input.ty, self_type);
+                let ty = twin_type(&input.ty, self_type, &translator.type_params);
                 match &*input.pat {
                     Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
                         let name = &pat.ident;
@@ -111,7 +113,7 @@ pub(crate) fn translate(
                     "device code cannot return `!`; use `panic!` where it is called",
                 ));
             }
-            (twin_type(ty, self_type), is_unit)
+            (twin_type(ty, self_type, &translator.type_params), is_unit)
         }
     };
     let name = signature.ident.to_string();
@@ -153,7 +155,7 @@ pub(crate) fn translate(
     errors.append(&mut translator.errors);
     let body = quote! {
         use ::gridloom::__kernel as __k;
-        use __k::RangeMethods as _;
+        use __k::{IteratorMethods as _, RangeMethods as _};
         #body
     };
     Twin { params, output, body }
@@ -170,6 +172,31 @@ pub(crate) fn quiet() -> TokenStream {
     }
 }
 
+/// What a twin needs of a type that has these bounds.
+fn twin_bounds<'a>(bounds: impl Iterator<Item = &'a TypeParamBound>) -> Vec<TypeParamBound> {
+    let mut all = Vec::new();
+    for bound in bounds {
+        let TypeParamBound::Trait(bound) = bound else { continue };
+        let Some(last) = bound.path.segments.last() else { continue };
+        if let Some(twin) = names::twin_bound(&last.ident.to_string()) {
+            let twin = Ident::new(twin, Span::call_site());
+            // `Mul<f32>` asks for that operator; `Output` is the type itself.
+            let right = match &last.arguments {
+                PathArguments::AngleBracketed(arguments) => {
+                    arguments.args.iter().find_map(|argument| match argument {
+                        GenericArgument::Type(ty) => Some(quote!(<#ty>)),
+                        _ => None,
+                    })
+                }
+                _ => None,
+            };
+            let right = right.filter(|_| twin != "OpOrd");
+            all.push(syn::parse_quote!(::gridloom::__kernel::#twin #right));
+        }
+    }
+    all
+}
+
 /// The generics of a twin, with what it needs of its types.
 pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (TokenStream, TokenStream) {
     let mut generics = generics.clone();
@@ -178,7 +205,17 @@ pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (To
             if let Some(default) = &param.default {
                 errors.push(Error::new(default.span(), "type parameters of device code have no defaults"));
             }
+            let more = twin_bounds(param.bounds.iter());
             param.bounds.push(syn::parse_quote!(::gridloom::__kernel::KernelType));
+            param.bounds.extend(more);
+        }
+    }
+    if let Some(clause) = &mut generics.where_clause {
+        for predicate in &mut clause.predicates {
+            if let WherePredicate::Type(predicate) = predicate {
+                let more = twin_bounds(predicate.bounds.iter());
+                predicate.bounds.extend(more);
+            }
         }
     }
     let (declared, _, clause) = generics.split_for_impl();

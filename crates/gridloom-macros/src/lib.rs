@@ -2,6 +2,7 @@
 //! documents them.
 
 mod derive;
+mod derive_enum;
 mod function;
 mod methods;
 mod names;

@@ -51,9 +51,37 @@ pub(crate) fn refused_method(name: &str) -> Option<&'static str> {
         "try_into" | "try_from" => "device code has no `Result`; compare, then convert with `as`",
         "borrow" | "borrow_mut" | "as_ref" | "as_mut" => "write `&x` or `&mut x`",
         "to_string" | "to_vec" => "device code has no heap",
-        "collect" | "filter" | "fold" | "zip" | "sum" | "product" | "for_each" | "flat_map" | "windows"
-        | "chunks" => "device code has no iterator adaptors of this name; write a `for` loop",
+        "collect" | "flat_map" | "flatten" | "chain" | "peekable" | "chunks" | "partition" | "min_by"
+        | "max_by" | "min_by_key" | "max_by_key" | "sort" | "sort_by" | "sort_unstable" => {
+            "device code has no method of this name; write a `for` loop"
+        }
         "await" => "device code cannot wait for futures",
         _ => return None,
     })
+}
+
+/// The operators that device code knows: the trait of Rust, that of twins, and its method.
+pub(crate) const OPERATORS: &[(&str, &str, &str)] = &[
+    ("Add", "OpAdd", "add"),
+    ("Sub", "OpSub", "sub"),
+    ("Mul", "OpMul", "mul"),
+    ("Div", "OpDiv", "div"),
+    ("Rem", "OpRem", "rem"),
+    ("BitAnd", "OpBitAnd", "bit_and"),
+    ("BitOr", "OpBitOr", "bit_or"),
+    ("BitXor", "OpBitXor", "bit_xor"),
+    ("Neg", "OpNeg", "neg"),
+    ("Not", "OpNot", "not"),
+];
+
+/// Returns the trait of twins that a trait of the standard library asks for.
+pub(crate) fn twin_bound(name: &str) -> Option<&'static str> {
+    let plain = name.strip_suffix("Assign").unwrap_or(name);
+    if let Some((_, twin, _)) = OPERATORS.iter().find(|(of_rust, ..)| *of_rust == plain) {
+        return Some(twin);
+    }
+    match name {
+        "PartialEq" | "Eq" | "PartialOrd" | "Ord" => Some("OpOrd"),
+        _ => None,
+    }
 }

@@ -5,6 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, Pat};
 
+use crate::derive_enum::{fields_name, test_name};
 use crate::names;
 use crate::tokens::here;
 use crate::twin::Translator;
@@ -79,7 +80,26 @@ impl Translator {
                 if let Some(reason) = names::refused_type(&name) {
                     return self.refuse(span, format!("`{name}` is not available: {reason}"));
                 }
+                if let Some((_, variant)) = self.variant(&tuple.path) {
+                    let is_variant = test_name(&variant);
+                    let test = require(quote_spanned!(here(span)=> #subject.#is_variant()));
+                    let fields = fields_name(&variant);
+                    let bindings = self.parts(&tuple.elems, &quote!(#subject.#fields), otherwise);
+                    return quote!(#test #bindings);
+                }
                 self.parts(&tuple.elems, subject, otherwise)
+            }
+            Pat::Struct(fields) if self.variant(&fields.path).is_some() => {
+                let Some((_, variant)) = self.variant(&fields.path) else { return quote!() };
+                let is_variant = test_name(&variant);
+                let test = require(quote_spanned!(here(span)=> #subject.#is_variant()));
+                let of = fields_name(&variant);
+                let parts = fields.fields.iter().map(|field| {
+                    let member = &field.member;
+                    self.bind(&field.pat, &quote!(#subject.#of.#member), otherwise)
+                });
+                let parts: TokenStream = parts.collect();
+                quote!(#test #parts)
             }
             Pat::Struct(fields) => {
                 let parts = fields.fields.iter().map(|field| {
@@ -89,7 +109,20 @@ impl Translator {
                 parts.collect()
             }
             Pat::Reference(reference) => self.bind(&reference.pat, &quote!(__k::deref(#subject)), otherwise),
-            Pat::Slice(_) => self.refuse(span, "device code has no slice patterns; use indices"),
+            Pat::Slice(slice) => {
+                let count = slice.elems.len();
+                let rest = slice.elems.iter().position(|pat| matches!(pat, Pat::Rest(_))).unwrap_or(count);
+                let parts = slice.elems.iter().enumerate().map(|(index, pat)| {
+                    let element = if index < rest {
+                        quote_spanned!(here(pat.span())=> #subject.__element(#index))
+                    } else {
+                        let from_end = count - index;
+                        quote_spanned!(here(pat.span())=> #subject.__element_from_end(#from_end))
+                    };
+                    self.bind(pat, &element, otherwise)
+                });
+                parts.collect()
+            }
             other => self.refuse(other.span(), "device code cannot match this pattern"),
         }
     }
@@ -124,6 +157,23 @@ impl Translator {
                 let value = self.value(&Expr::Lit(lit.clone()));
                 Some(quote_spanned!(here(span)=> __k::eq(__k::get(&#subject), #value)))
             }
+            Pat::Path(path) if self.unit_variant(&path.path).is_some() => {
+                let is_variant = test_name(&self.unit_variant(&path.path)?);
+                Some(quote_spanned!(here(span)=> #subject.#is_variant()))
+            }
+            Pat::TupleStruct(tuple)
+                if names::tail(&tuple.path, 1) != "Some" && self.variant(&tuple.path).is_some() =>
+            {
+                let (_, variant) = self.variant(&tuple.path)?;
+                let (is_variant, fields) = (test_name(&variant), fields_name(&variant));
+                let test = quote_spanned!(here(span)=> #subject.#is_variant());
+                match self.all(tuple.elems.iter(), &quote!(#subject.#fields)) {
+                    None => Some(test),
+                    Some(inner) => {
+                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool, bool>(#test, #inner, 0)))
+                    }
+                }
+            }
             Pat::Path(path) => {
                 Some(quote_spanned!(here(span)=> __k::eq(__k::get(&#subject), __k::constant(#path))))
             }
@@ -153,7 +203,7 @@ impl Translator {
                 });
                 match (low, high) {
                     (Some(low), Some(high)) => {
-                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool>(#low, #high, 0)))
+                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool, bool>(#low, #high, 0)))
                     }
                     (low, high) => low.or(high),
                 }
@@ -164,7 +214,9 @@ impl Translator {
                     let case = self.test(case, subject)?;
                     any = Some(match any {
                         None => case,
-                        Some(before) => quote_spanned!(here(span)=> __k::bit_or::<bool>(#before, #case, 0)),
+                        Some(before) => {
+                            quote_spanned!(here(span)=> __k::bit_or::<bool, bool>(#before, #case, 0))
+                        }
                     });
                 }
                 any
@@ -174,7 +226,9 @@ impl Translator {
                 let some = quote_spanned!(here(span)=> __k::get(&#subject.__some));
                 match tuple.elems.first().and_then(|inner| self.test(inner, &quote!(#subject.__value))) {
                     None => Some(some),
-                    Some(inner) => Some(quote_spanned!(here(span)=> __k::bit_and::<bool>(#some, #inner, 0))),
+                    Some(inner) => {
+                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool, bool>(#some, #inner, 0)))
+                    }
                 }
             }
             other => {
@@ -185,6 +239,13 @@ impl Translator {
                 None
             }
         }
+    }
+
+    /// The variant without fields that a path names. A name in capital letters is that of a
+    /// constant.
+    fn unit_variant(&self, path: &syn::Path) -> Option<Ident> {
+        let (_, variant) = self.variant(path)?;
+        (!names::is_constant_name(&variant.to_string())).then_some(variant)
     }
 
     fn all<'a>(
@@ -198,7 +259,7 @@ impl Translator {
             let Some(part) = self.test(pat, &quote!(#subject.#index)) else { continue };
             all = Some(match all {
                 None => part,
-                Some(before) => quote!(__k::bit_and::<bool>(#before, #part, 0)),
+                Some(before) => quote!(__k::bit_and::<bool, bool>(#before, #part, 0)),
             });
         }
         all

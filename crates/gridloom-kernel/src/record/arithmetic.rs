@@ -2,7 +2,7 @@
 
 use crate::ir::{Operand, Ty};
 use crate::record::recorder::{Recorder, with};
-use crate::record::value::{KernelType, Scalar, V};
+use crate::record::value::{KernelType, R, Scalar, Twin, V};
 
 /// An operator of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,20 +293,41 @@ fn flip_sign(r: &mut Recorder, ty: Ty, a: Operand) -> Operand {
     }
 }
 
+/// What an operator takes: a value, or a reference to one.
+#[diagnostic::on_unimplemented(
+    message = "an operator of device code cannot take `{Self}`",
+    note = "operators take two values of one type, or references to them; for your own type, write `#[gridloom::device]` on the `impl` of the operator"
+)]
+pub trait Given<T: KernelType> {
+    #[doc(hidden)]
+    fn given(self) -> V<T>;
+}
+impl<T: KernelType> Given<T> for V<T> {
+    fn given(self) -> V<T> {
+        self
+    }
+}
+impl<T: KernelType> Given<T> for R<V<T>> {
+    fn given(self) -> V<T> {
+        self.__place.get()
+    }
+}
+
 macro_rules! operators {
     ($($op:ident, $method:ident, $doc:literal;)*) => {$(
-        #[doc = concat!("A type with the operator `", $doc, "`.")]
+        #[doc = concat!("A type with the operator `", $doc, "`, whose result has the type of the left side.")]
         #[diagnostic::on_unimplemented(
-            message = "device code has no such operator for `{Self}`",
-            note = "operators of device code take two values of one type; for your own type, write `#[gridloom::device]` on the `impl` of the operator"
+            message = "device code has no such operator for `{Self}` and `{Right}`",
+            note = "for your own type, write `#[gridloom::device]` on the `impl` of the operator"
         )]
-        pub trait $op: KernelType {
+        pub trait $op<Right: KernelType = Self>: KernelType {
             #[doc(hidden)]
-            fn $method(a: V<Self>, b: V<Self>) -> V<Self>;
+            fn $method(a: V<Self>, b: V<Right>) -> V<Self>;
         }
 
         #[doc = concat!("`a ", $doc, " b`.")]
-        pub fn $method<T: $op>(a: V<T>, b: V<T>, line: u32) -> V<T> {
+        pub fn $method<T: $op<U>, U: KernelType>(a: impl Given<T>, b: impl Given<U>, line: u32) -> V<T> {
+            let (a, b) = (a.given(), b.given());
             with(|r| r.at(line));
             T::$method(a, b)
         }
@@ -336,7 +357,8 @@ pub trait OpNeg: KernelType {
 }
 
 /// `-a`.
-pub fn neg<T: OpNeg>(a: V<T>, line: u32) -> V<T> {
+pub fn neg<T: OpNeg>(a: impl Given<T>, line: u32) -> V<T> {
+    let a = a.given();
     with(|r| r.at(line));
     T::neg(a)
 }
@@ -349,8 +371,8 @@ pub trait OpNot: KernelType {
 }
 
 /// `!a`.
-pub fn not<T: OpNot>(a: V<T>) -> V<T> {
-    T::not(a)
+pub fn not<T: OpNot>(a: impl Given<T>) -> V<T> {
+    T::not(a.given())
 }
 
 fn two<T: Scalar>(
@@ -546,13 +568,13 @@ fn checked_shift<T: Int, U: Int>(a: V<T>, b: V<U>, line: u32, is_left: bool) -> 
 }
 
 /// `a << b`.
-pub fn shl<T: Int, U: Int>(a: V<T>, b: V<U>, line: u32) -> V<T> {
-    checked_shift(a, b, line, true)
+pub fn shl<T: Int, U: Int>(a: impl Given<T>, b: impl Given<U>, line: u32) -> V<T> {
+    checked_shift(a.given(), b.given(), line, true)
 }
 
 /// `a >> b`.
-pub fn shr<T: Int, U: Int>(a: V<T>, b: V<U>, line: u32) -> V<T> {
-    checked_shift(a, b, line, false)
+pub fn shr<T: Int, U: Int>(a: impl Given<T>, b: impl Given<U>, line: u32) -> V<T> {
+    checked_shift(a.given(), b.given(), line, false)
 }
 
 /// A type whose values can be compared.
@@ -619,26 +641,32 @@ macro_rules! comparable {
 comparable!(bool, u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, half::f16, half::bf16, f32, f64);
 
 /// `a == b`.
-pub fn eq<T: OpOrd>(a: V<T>, b: V<T>) -> V<bool> {
+pub fn eq<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+    let (a, b) = (a.given(), b.given());
     T::compare("setp.eq", a, b)
 }
 /// `a != b`.
-pub fn ne<T: OpOrd>(a: V<T>, b: V<T>) -> V<bool> {
+pub fn ne<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+    let (a, b) = (a.given(), b.given());
     T::compare("setp.ne", a, b)
 }
 /// `a < b`.
-pub fn lt<T: OpOrd>(a: V<T>, b: V<T>) -> V<bool> {
+pub fn lt<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+    let (a, b) = (a.given(), b.given());
     T::compare("setp.lt", a, b)
 }
 /// `a <= b`.
-pub fn le<T: OpOrd>(a: V<T>, b: V<T>) -> V<bool> {
+pub fn le<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+    let (a, b) = (a.given(), b.given());
     T::compare("setp.le", a, b)
 }
 /// `a > b`.
-pub fn gt<T: OpOrd>(a: V<T>, b: V<T>) -> V<bool> {
+pub fn gt<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+    let (a, b) = (a.given(), b.given());
     T::compare("setp.gt", a, b)
 }
 /// `a >= b`.
-pub fn ge<T: OpOrd>(a: V<T>, b: V<T>) -> V<bool> {
+pub fn ge<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+    let (a, b) = (a.given(), b.given());
     T::compare("setp.ge", a, b)
 }

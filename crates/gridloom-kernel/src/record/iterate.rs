@@ -13,9 +13,9 @@ use crate::record::value::{KernelType, R, Twin, V, Var, assign, get, lit, var};
 /// What a `for` loop can go over.
 #[diagnostic::on_unimplemented(
     message = "device code cannot loop over `{Self}`",
-    note = "loop over `a..b`, `a..=b`, `(a..b).rev()`, `(a..b).step_by(n)`, a slice or an array"
+    note = "loop over a range, a slice, an array, or the `iter()` of one with its adaptors"
 )]
-pub trait Iterate {
+pub trait Iterate: Sized {
     /// What the loop remembers from pass to pass.
     #[doc(hidden)]
     type State: Copy;
@@ -91,36 +91,87 @@ fn leave_this_loop() {
     });
 }
 
-/// A range from its end.
+/// The items of a range or slice from its end.
 #[derive(Clone, Copy)]
 pub struct Rev<I>(I);
 
-/// A range with a stride.
+/// The items of a range or slice with a stride.
 #[derive(Clone, Copy)]
-pub struct StepBy<T: KernelType>(V<T>, V<T>, V<usize>);
+pub struct StepBy<I>(I, V<usize>);
 
-/// The methods of ranges.
+/// The methods of ranges that are not those of iterators.
 pub trait RangeMethods<T: KernelType>: Sized {
-    /// As the method of Rust.
-    fn rev(self) -> Rev<Self>;
-    /// As the method of Rust.
-    fn step_by(self, by: V<usize>) -> StepBy<T>;
     /// As the method of Rust.
     fn contains(&self, value: R<V<T>>) -> V<bool>;
 }
 
 impl<T: Step> RangeMethods<T> for Range<V<T>> {
-    fn rev(self) -> Rev<Self> {
-        Rev(self)
-    }
-
-    fn step_by(self, by: V<usize>) -> StepBy<T> {
-        StepBy(self.start, self.end, by)
-    }
-
     fn contains(&self, value: R<V<T>>) -> V<bool> {
         let value = value.__place.get();
         super::arithmetic::bit_and(ge(value, self.start), lt(value, self.end), 0)
+    }
+}
+
+impl<T: Step> RangeMethods<T> for RangeInclusive<V<T>> {
+    fn contains(&self, value: R<V<T>>) -> V<bool> {
+        let value = value.__place.get();
+        super::arithmetic::bit_and(ge(value, *self.start()), le(value, *self.end()), 0)
+    }
+}
+
+/// An iterator that can go from its end.
+#[diagnostic::on_unimplemented(
+    message = "device code cannot go over `{Self}` from its end",
+    note = "`rev` comes right after a range or `iter()`, or after `enumerate`, `map` or `copied` of one"
+)]
+pub trait Reversible: Iterate {
+    /// The same items from the end.
+    type Reversed: Iterate;
+    #[doc(hidden)]
+    fn reversed(self) -> Self::Reversed;
+}
+
+/// An iterator that can go with a stride.
+#[diagnostic::on_unimplemented(
+    message = "device code cannot go over `{Self}` with a stride",
+    note = "`step_by` comes right after a range or `iter()`"
+)]
+pub trait Stridable: Iterate {
+    /// Every so many of its items.
+    type Strided: Iterate;
+    #[doc(hidden)]
+    fn strided(self, by: V<usize>) -> Self::Strided;
+}
+
+macro_rules! of_ends {
+    ($([$($param:tt)*] $what:ty;)*) => {$(
+        impl<$($param)*> Reversible for $what {
+            type Reversed = Rev<Self>;
+
+            fn reversed(self) -> Rev<Self> {
+                Rev(self)
+            }
+        }
+        impl<$($param)*> Stridable for $what {
+            type Strided = StepBy<Self>;
+
+            fn strided(self, by: V<usize>) -> StepBy<Self> {
+                StepBy(self, by)
+            }
+        }
+    )*};
+}
+of_ends! {
+    [T: Step] Range<V<T>>;
+    [T: SliceElement] Iter<Slice<T>>;
+    [T: KernelType, const N: usize] Iter<V<[T; N]>>;
+}
+
+impl<T: Step> Reversible for RangeInclusive<V<T>> {
+    type Reversed = Rev<Self>;
+
+    fn reversed(self) -> Rev<Self> {
+        Rev(self)
     }
 }
 
@@ -143,13 +194,41 @@ impl<T: Step> Iterate for Rev<Range<V<T>>> {
     }
 }
 
-impl<T: Step> Iterate for StepBy<T> {
+impl<T: Step> Iterate for Rev<RangeInclusive<V<T>>> {
+    type State = (V<T>, V<T>);
+    type Item = V<T>;
+
+    fn start(self) -> Self::State {
+        let (start, end) = self.0.into_inner();
+        (start, var(end))
+    }
+
+    fn next((start, now): &Self::State, around: Label) -> V<T> {
+        leave_unless(around, le(*start, now.get()));
+        now.get()
+    }
+
+    fn step((start, now): &Self::State) {
+        // Before the first value there may be none to count to.
+        let is_first = if_begin(eq(now.get(), *start));
+        leave_this_loop();
+        if_end(is_first);
+        now.assign(now.get().wrapping_sub(unit()));
+    }
+}
+
+/// Fails the launch where a stride is 0, as `step_by` does.
+fn check_stride(by: V<usize>) {
+    super::control::require(not(eq(by, lit(0))), "assertion failed: step != 0", current_line());
+}
+
+impl<T: Step> Iterate for StepBy<Range<V<T>>> {
     type State = (V<T>, V<T>, V<usize>);
     type Item = V<T>;
 
     fn start(self) -> Self::State {
-        super::control::require(not(eq(self.2, lit(0))), "assertion failed: step != 0", current_line());
-        (var(self.0), self.1, self.2)
+        check_stride(self.1);
+        (var(self.0.start), self.0.end, self.1)
     }
 
     fn next((now, end, _): &Self::State, around: Label) -> V<T> {
@@ -172,13 +251,44 @@ fn current_line() -> u32 {
     with(|r| r.line_now())
 }
 
-/// The elements of a slice.
+/// The elements of a slice or array, as references.
 #[derive(Clone, Copy)]
 pub struct Iter<S>(S);
 
-/// The elements of a slice with their indices.
-#[derive(Clone, Copy)]
-pub struct Enumerate<S>(S);
+/// A slice or array, whose elements have places.
+pub trait Elements: Copy {
+    #[doc(hidden)]
+    type Place: Copy;
+    #[doc(hidden)]
+    fn count(&self) -> V<usize>;
+    /// The place of an element whose index is in range.
+    #[doc(hidden)]
+    fn place(&self, index: V<usize>) -> Self::Place;
+}
+
+impl<T: SliceElement> Elements for Slice<T> {
+    type Place = T::Element;
+
+    fn count(&self) -> V<usize> {
+        self.len()
+    }
+
+    fn place(&self, index: V<usize>) -> T::Element {
+        self.unchecked(index)
+    }
+}
+
+impl<T: KernelType, const N: usize> Elements for V<[T; N]> {
+    type Place = V<T>;
+
+    fn count(&self) -> V<usize> {
+        lit(N)
+    }
+
+    fn place(&self, index: V<usize>) -> V<T> {
+        self.place_of(index)
+    }
+}
 
 impl<T: SliceElement> Slice<T> {
     /// As the method of Rust.
@@ -190,26 +300,49 @@ impl<T: SliceElement> Slice<T> {
     pub fn iter_mut(self) -> Iter<Slice<T>> {
         Iter(self)
     }
-}
 
-impl<S> Iter<S> {
     /// As the method of Rust.
-    pub fn enumerate(self) -> Enumerate<S> {
-        Enumerate(self.0)
+    pub fn windows(self, size: V<usize>) -> Parts<T> {
+        let line = current_line();
+        super::control::require(not(eq(size, lit(0))), "window size must be non-zero", line);
+        let len = self.len();
+        let count =
+            super::elementary::select(le(size, len), len.wrapping_sub(size).wrapping_add(lit(1)), lit(0));
+        Parts { slice: self, size, stride: lit(1), count }
+    }
+
+    /// As the method of Rust.
+    pub fn chunks_exact(self, size: V<usize>) -> Parts<T> {
+        let line = current_line();
+        super::control::require(not(eq(size, lit(0))), "chunk size must be non-zero", line);
+        let count = super::arithmetic::div(self.len(), size, line);
+        Parts { slice: self, size, stride: size, count }
     }
 }
 
-impl<T: SliceElement> Iterate for Slice<T> {
-    type State = (Slice<T>, V<usize>, V<usize>);
-    type Item = R<T::Element>;
+impl<T: KernelType, const N: usize> V<[T; N]> {
+    /// As the method of Rust.
+    pub fn iter(self) -> Iter<V<[T; N]>> {
+        Iter(self)
+    }
+
+    /// As the method of Rust.
+    pub fn iter_mut(self) -> Iter<V<[T; N]>> {
+        Iter(self)
+    }
+}
+
+impl<S: Elements> Iterate for Iter<S> {
+    type State = (S, V<usize>, V<usize>);
+    type Item = R<S::Place>;
 
     fn start(self) -> Self::State {
-        (self, var(lit(0)), self.len())
+        (self.0, var(lit(0)), self.0.count())
     }
 
-    fn next((slice, now, len): &Self::State, around: Label) -> R<T::Element> {
+    fn next((all, now, len): &Self::State, around: Label) -> R<S::Place> {
         leave_unless(around, lt(now.get(), *len));
-        super::value::refer(slice.unchecked(get(now)))
+        super::value::refer(all.place(get(now)))
     }
 
     fn step((_, now, _): &Self::State) {
@@ -217,38 +350,109 @@ impl<T: SliceElement> Iterate for Slice<T> {
     }
 }
 
-impl<T: SliceElement> Iterate for Iter<Slice<T>> {
-    type State = (Slice<T>, V<usize>, V<usize>);
-    type Item = R<T::Element>;
+impl<S: Elements> Iterate for Rev<Iter<S>> {
+    type State = (S, V<usize>);
+    type Item = R<S::Place>;
 
     fn start(self) -> Self::State {
-        self.0.start()
+        // One above the next index.
+        let all = self.0.0;
+        (all, var(all.count()))
     }
 
-    fn next(state: &Self::State, around: Label) -> R<T::Element> {
-        Slice::next(state, around)
+    fn next((all, now): &Self::State, around: Label) -> R<S::Place> {
+        leave_unless(around, lt(lit(0), now.get()));
+        super::value::refer(all.place(now.get().wrapping_sub(lit(1))))
     }
 
-    fn step(state: &Self::State) {
-        <Slice<T> as Iterate>::step(state);
+    fn step((_, now): &Self::State) {
+        assign(now, now.get().wrapping_sub(lit(1)));
     }
 }
 
-impl<T: SliceElement> Iterate for Enumerate<Slice<T>> {
-    type State = (Slice<T>, V<usize>, V<usize>);
-    type Item = (V<usize>, R<T::Element>);
+impl<S: Elements> Iterate for StepBy<Iter<S>> {
+    type State = (S, <StepBy<Range<V<usize>>> as Iterate>::State);
+    type Item = R<S::Place>;
 
     fn start(self) -> Self::State {
-        self.0.start()
+        let all = self.0.0;
+        (all, StepBy(lit(0)..all.count(), self.1).start())
     }
 
-    fn next(state: &Self::State, around: Label) -> Self::Item {
-        let item = <Slice<T> as Iterate>::next(state, around);
-        (get(&state.1), item)
+    fn next((all, indices): &Self::State, around: Label) -> R<S::Place> {
+        super::value::refer(all.place(StepBy::<Range<V<usize>>>::next(indices, around)))
+    }
+
+    fn step((_, indices): &Self::State) {
+        StepBy::<Range<V<usize>>>::step(indices);
+    }
+}
+
+/// Parts of a slice that have one size, at a stride.
+pub struct Parts<T: SliceElement> {
+    slice: Slice<T>,
+    size: V<usize>,
+    stride: V<usize>,
+    count: V<usize>,
+}
+
+impl<T: SliceElement> Clone for Parts<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: SliceElement> Copy for Parts<T> {}
+
+impl<T: SliceElement> Iterate for Parts<T> {
+    type State = (Parts<T>, V<usize>);
+    type Item = Slice<T>;
+
+    fn start(self) -> Self::State {
+        (self, var(lit(0)))
+    }
+
+    fn next((parts, now): &Self::State, around: Label) -> Slice<T> {
+        leave_unless(around, lt(now.get(), parts.count));
+        parts.slice.part_of(now.get().wrapping_mul(parts.stride), parts.size)
+    }
+
+    fn step((_, now): &Self::State) {
+        assign(now, now.get().wrapping_add(lit(1)));
+    }
+}
+
+impl<T: SliceElement> Iterate for Slice<T> {
+    type State = <Iter<Slice<T>> as Iterate>::State;
+    type Item = R<T::Element>;
+
+    fn start(self) -> Self::State {
+        Iter(self).start()
+    }
+
+    fn next(state: &Self::State, around: Label) -> R<T::Element> {
+        Iter::<Slice<T>>::next(state, around)
     }
 
     fn step(state: &Self::State) {
-        <Slice<T> as Iterate>::step(state);
+        Iter::<Slice<T>>::step(state);
+    }
+}
+
+/// `for x in &array`.
+impl<T: KernelType, const N: usize> Iterate for R<V<[T; N]>> {
+    type State = <Iter<V<[T; N]>> as Iterate>::State;
+    type Item = R<V<T>>;
+
+    fn start(self) -> Self::State {
+        Iter(self.__place).start()
+    }
+
+    fn next(state: &Self::State, around: Label) -> R<V<T>> {
+        Iter::<V<[T; N]>>::next(state, around)
+    }
+
+    fn step(state: &Self::State) {
+        Iter::<V<[T; N]>>::step(state);
     }
 }
 

@@ -35,6 +35,12 @@ pub fn record_kernel(
     if let Some(known) = RECORDED.lock().get(&instance) {
         return Ok(known.clone());
     }
+    let recorded = Arc::new(record_anew(is_unchecked, name, record)?);
+    Ok(RECORDED.lock().entry(instance).or_insert(recorded).clone())
+}
+
+/// Records a kernel, whether it was recorded before or not.
+pub fn record_anew(is_unchecked: bool, name: &str, record: impl FnOnce()) -> Result<Recorded, RecordError> {
     let before = start(name, is_unchecked);
     let ended = catch_unwind(AssertUnwindSafe(record));
     let program = finish(before);
@@ -49,7 +55,5 @@ pub fn record_kernel(
         RecordError { message: site.message.clone(), file: site.file, line: site.line }
     })?;
     optimize::optimize(&mut program);
-    let recorded =
-        Arc::new(Recorded { ptx: print::print(&program), name: program.name, rules: program.rules });
-    Ok(RECORDED.lock().entry(instance).or_insert(recorded).clone())
+    Ok(Recorded { ptx: print::print(&program), name: program.name, rules: program.rules })
 }

@@ -80,14 +80,21 @@ impl<T> Var for Slice<T> {
     }
 }
 
+/// The bytes before the element at an index that is known, if they fit into an instruction.
+fn known_offset(index: Operand, size: usize) -> Option<i64> {
+    let Operand::Imm(_, index) = index else { return None };
+    let offset = index.checked_mul(size as u64)?;
+    i32::try_from(offset).ok().map(i64::from)
+}
+
 /// The place of the element at an index that was checked.
 fn element_at(r: &mut Recorder, space: Space, base: Operand, index: Operand, size: usize) -> Mem {
     if let Space::Shared | Space::SharedRead = space {
         // The memory of a block is small: addresses in it have 32 bits.
         let base = r.compute("cvt", "u32.u64", Ty::U32, &[base]);
-        let (address, offset) = match index {
-            Operand::Imm(_, index) => (base, (index * size as u64) as i64),
-            index => {
+        let (address, offset) = match (index, known_offset(index, size)) {
+            (_, Some(offset)) => (base, offset),
+            (index, None) => {
                 let index = r.compute("cvt", "u32.u64", Ty::U32, &[index]);
                 let size = Operand::Imm(Ty::U32, size as u64);
                 (r.compute("mad.lo", "u32", Ty::U32, &[index, size, base]), 0)
@@ -96,12 +103,10 @@ fn element_at(r: &mut Recorder, space: Space, base: Operand, index: Operand, siz
         let Operand::Reg(address) = address else { unreachable!("a result is in a register") };
         return Mem { space, base: Base::Reg(address), index: None, offset };
     }
-    let size = Operand::Imm(Ty::U64, size as u64);
-    match (base, index, size) {
-        (Operand::Reg(reg), Operand::Imm(_, index), Operand::Imm(_, size)) => {
-            Mem { space, base: Base::Reg(reg), index: None, offset: (index * size) as i64 }
-        }
-        (base, index, size) => {
+    match (base, known_offset(index, size)) {
+        (Operand::Reg(reg), Some(offset)) => Mem { space, base: Base::Reg(reg), index: None, offset },
+        (base, _) => {
+            let size = Operand::Imm(Ty::U64, size as u64);
             let Operand::Reg(address) = r.compute("mad.lo", "u64", Ty::U64, &[index, size, base]) else {
                 unreachable!("a result is in a register")
             };
@@ -382,7 +387,8 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
             let mem = self.__handle.mem;
             let size = size_of::<T>();
             let mem = match index.operand(r) {
-                Operand::Imm(_, index) => mem.plus(index as usize * size),
+                // An index out of range has failed its check, or was promised not to be.
+                Operand::Imm(_, index) => mem.plus((index as usize).min(N) * size),
                 index => {
                     let offset = match mem.index {
                         None => {
@@ -401,6 +407,16 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
             };
             V::new(T::place(mem))
         })
+    }
+
+    /// The element of a pattern, whose index is in range.
+    pub fn __element(self, index: usize) -> V<T> {
+        self.place_of(super::value::lit(index))
+    }
+
+    /// The element of a pattern with `..` before it: the last one is the first from the end.
+    pub fn __element_from_end(self, count: usize) -> V<T> {
+        self.place_of(super::value::lit(N - count))
     }
 
     /// `array[index]`.

@@ -5,6 +5,7 @@
 //! down what it computes. It is run once, when the kernel is first loaded. Types, generics, traits
 //! and methods are resolved by the compiler, as in the function itself.
 
+mod adaptors;
 pub(crate) mod arithmetic;
 pub(crate) mod control;
 mod convert;
@@ -22,23 +23,28 @@ mod param;
 pub(crate) mod recorder;
 pub(crate) mod value;
 
+pub use adaptors::{
+    Copied, EachPass, Enumerate, Filter, IsIterator, IteratorMethods, Map, Skip, Take, TakeWhile, Zip,
+};
 pub use arithmetic::*;
 pub use control::*;
 pub use convert::cast;
 pub use elementary::{Elementary, select};
 pub use float_methods::{Float, WholeFloat};
 pub use integer_methods::Unsigned;
-pub use iterate::{Enumerate, Iter, Iterate, Loop, RangeMethods, Rev, Step, StepBy, iterate};
-pub use kernel::{Recorded, record_kernel};
+pub use iterate::{
+    Elements, Iter, Iterate, Loop, Parts, RangeMethods, Rev, Reversible, Step, StepBy, Stridable, iterate,
+};
+pub use kernel::{Recorded, record_anew, record_kernel};
 pub use memory::{ArrayHandle, Slice, SliceElement, SliceIndex, array, repeat};
 pub use number::{Bounded, Euclid, Signed};
 pub use output::{Printed, print, printed};
 pub use param::{Conditional, KernelParam, Read, Share, Value, Write, param};
 pub use recorder::{Entered, RecordError, at, enter};
 pub use value::{
-    Cast, Constant, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var, assign, constant,
-    declare, deref, fresh_like, get, lit, never, none, of_handle, phantom, receiver, refer, replace, some,
-    stamp, swap, unchanged, var,
+    Cast, Constant, Dereference, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var,
+    assign, constant, declare, deref, fresh_like, get, lit, never, none, of_handle, phantom, receiver, refer,
+    replace, some, stamp, swap, unchanged, var,
 };
 
 pub use crate::ir::{Label, Mem};

@@ -1,9 +1,9 @@
 //! The methods of options.
 
-use crate::record::arithmetic::not;
-use crate::record::control::{else_begin, if_begin, if_else_end, require};
+use crate::record::arithmetic::{bit_and, not};
+use crate::record::control::{else_begin, if_begin, if_else_end, if_end, require};
 use crate::record::recorder::with;
-use crate::record::value::{Opt, Twin, V, Var, lit};
+use crate::record::value::{Opt, R, Scalar, Twin, V, Var, lit, refer};
 
 impl<X: Twin> Opt<X> {
     /// As the method of Rust.
@@ -46,6 +46,77 @@ impl<X: Var> Opt<X> {
     }
 
     /// As the method of Rust.
+    pub fn unwrap_or_else(self, other: impl FnOnce() -> X) -> X {
+        self.map_or_else(other, |value| value)
+    }
+
+    /// As the method of Rust.
+    pub fn or(self, other: Opt<X>) -> Opt<X> {
+        let result = Opt::declare();
+        let some = if_begin(self.__some.get());
+        result.assign(self.get());
+        else_begin();
+        result.assign(other.get());
+        if_else_end(some);
+        result
+    }
+
+    /// As the method of Rust.
+    pub fn filter(self, holds: impl FnOnce(R<X>) -> V<bool>) -> Opt<X> {
+        let result: Opt<X> = Opt { __some: V::declare(), __value: self.__value.get() };
+        result.__some.assign(lit(false));
+        let some = if_begin(self.__some.get());
+        result.__some.assign(holds(refer(result.__value)));
+        if_end(some);
+        result
+    }
+}
+
+impl<X: Twin> Opt<X> {
+    /// As the method of Rust.
+    pub fn is_some_and(self, holds: impl FnOnce(X) -> V<bool>) -> V<bool> {
+        self.map_or(lit(false), holds)
+    }
+
+    /// As the method of Rust.
+    pub fn is_none_or(self, holds: impl FnOnce(X) -> V<bool>) -> V<bool> {
+        self.map_or(lit(true), holds)
+    }
+
+    /// As the method of Rust.
+    pub fn map_or<Y: Var>(self, other: Y, to: impl FnOnce(X) -> Y) -> Y {
+        self.map_or_else(|| other, to)
+    }
+
+    /// As the method of Rust.
+    pub fn map_or_else<Y: Var>(self, other: impl FnOnce() -> Y, to: impl FnOnce(X) -> Y) -> Y {
+        let result = Y::declare();
+        let some = if_begin(self.__some.get());
+        result.assign(to(self.__value.get()));
+        else_begin();
+        result.assign(other());
+        if_else_end(some);
+        result
+    }
+
+    /// As the method of Rust.
+    pub fn and_then<Y: Var>(self, to: impl FnOnce(X) -> Opt<Y>) -> Opt<Y> {
+        let result = Opt { __some: V::declare(), __value: Y::declare() };
+        let some = if_begin(self.__some.get());
+        result.assign(to(self.__value.get()));
+        else_begin();
+        result.__some.assign(lit(false));
+        if_else_end(some);
+        result
+    }
+
+    /// As the method of Rust.
+    pub fn zip<Y: Twin>(self, other: Opt<Y>) -> Opt<(X, Y)> {
+        let is_both = bit_and(self.__some.get(), other.__some.get(), 0);
+        Opt { __some: is_both, __value: (self.__value.get(), other.__value.get()) }
+    }
+
+    /// As the method of Rust.
     pub fn map<Y: Var>(self, to: impl FnOnce(X) -> Y) -> Opt<Y> {
         let result = Opt { __some: V::declare(), __value: Y::declare() };
         let some = if_begin(self.__some.get());
@@ -54,6 +125,47 @@ impl<X: Var> Opt<X> {
         else_begin();
         result.__some.assign(lit(false));
         if_else_end(some);
+        result
+    }
+}
+
+impl<X: Twin> Opt<R<X>> {
+    /// As the method of Rust. Where there is no value, nothing is read.
+    pub fn copied(self) -> Opt<X>
+    where
+        X: Var,
+    {
+        self.map(|value| value.__place.get())
+    }
+
+    /// As the method of Rust.
+    pub fn cloned(self) -> Opt<X>
+    where
+        X: Var,
+    {
+        self.copied()
+    }
+}
+
+impl<T: Scalar> Opt<V<T>> {
+    /// As the method of Rust.
+    pub fn unwrap_or_default(self) -> V<T> {
+        self.unwrap_or(V::of_number(0))
+    }
+}
+
+impl V<bool> {
+    /// As the method of Rust.
+    pub fn then_some<X: Twin>(self, value: X) -> Opt<X> {
+        Opt { __some: self, __value: value }
+    }
+
+    /// As the method of Rust.
+    pub fn then<X: Var>(self, value: impl FnOnce() -> X) -> Opt<X> {
+        let result = Opt { __some: self.get(), __value: X::declare() };
+        let holds = if_begin(result.__some);
+        result.__value.assign(value());
+        if_end(holds);
         result
     }
 }

@@ -313,6 +313,18 @@ impl<T: Scalar> V<T> {
         operand(r, T::TY, &self.__handle)
     }
 
+    /// A small number of any type.
+    pub(crate) fn of_number(number: u8) -> Self {
+        let bits = match T::TY {
+            Ty::F16 => half::f16::from(number).to_bits().into(),
+            Ty::Bf16 => half::bf16::from(number).to_bits().into(),
+            Ty::F32 => f32::from(number).to_bits().into(),
+            Ty::F64 => f64::from(number).to_bits(),
+            _ => number.into(),
+        };
+        V::of(Operand::Imm(T::TY, bits))
+    }
+
     pub(crate) fn of(operand: Operand) -> Self {
         V::new(match operand {
             Operand::Imm(_, bits) => ScalarHandle::Imm(bits),
@@ -553,9 +565,33 @@ pub fn refer<X: Copy>(place: X) -> R<X> {
     R { __place: place }
 }
 
+/// What `*` can be written before: a reference, or what a pattern took out of one.
+#[diagnostic::on_unimplemented(message = "`{Self}` is no reference")]
+pub trait Dereference {
+    /// The place that it leads to.
+    type Place;
+    #[doc(hidden)]
+    fn place(self) -> Self::Place;
+}
+impl<X> Dereference for R<X> {
+    type Place = X;
+
+    fn place(self) -> X {
+        self.__place
+    }
+}
+/// A pattern that goes through a reference names the places of its parts.
+impl<T: KernelType> Dereference for V<T> {
+    type Place = V<T>;
+
+    fn place(self) -> V<T> {
+        self
+    }
+}
+
 /// The place that a reference leads to.
-pub fn deref<X>(reference: R<X>) -> X {
-    reference.__place
+pub fn deref<X: Dereference>(reference: X) -> X::Place {
+    reference.place()
 }
 
 /// `Some(value)`.

@@ -20,6 +20,14 @@ impl Translator {
             (Some(self_type), true) => quote!(#self_type),
             _ => literal.path.to_token_stream(),
         };
+        if let Some((owner, variant)) = self.variant(&literal.path)
+            && literal.rest.is_none()
+        {
+            let values: Vec<TokenStream> =
+                literal.fields.iter().map(|field| self.value(&field.expr)).collect();
+            let members: Vec<_> = literal.fields.iter().map(|field| field.member.clone()).collect();
+            return self.made_variant(&owner, &variant, &members, &values, span);
+        }
         let mut fields = Vec::new();
         for field in &literal.fields {
             let variable = self.fresh("field");
@@ -140,12 +148,53 @@ impl Translator {
             (Some(self_type), true) => quote!(#self_type),
             _ => function.to_token_stream(),
         };
+        if let Some((owner, variant)) = self.variant(&function.path) {
+            let members: Vec<syn::Member> =
+                (0..args.len()).map(|index| syn::Member::Unnamed(syn::Index::from(index))).collect();
+            return self.made_variant(&owner, &variant, &members, args, span);
+        }
         let variables: Vec<Ident> = args.iter().map(|_| self.fresh("field")).collect();
         let members = (0..args.len()).map(syn::Index::from);
         quote_spanned!(here(span)=> {
             #(let #variables = #args;)*
             let __s = __k::fresh_like(|| #path(#(__k::phantom(&#variables)),*));
             #(__k::assign(&__s.#members, #variables);)*
+            __s
+        })
+    }
+
+    /// The enum and the variant that a path names: its last two names are written as types are.
+    pub(crate) fn variant(&self, path: &Path) -> Option<(TokenStream, Ident)> {
+        let count = path.segments.len();
+        let (owner, variant) = (path.segments.get(count.checked_sub(2)?)?, path.segments.last()?);
+        if !names::is_type_name(&owner.ident.to_string())
+            || !variant.ident.to_string().starts_with(char::is_uppercase)
+        {
+            return None;
+        }
+        let owner = match &self.self_type {
+            Some(self_type) if owner.ident == "Self" && count == 2 => quote!(#self_type),
+            _ => path_without_last(path),
+        };
+        Some((owner, variant.ident.clone()))
+    }
+
+    /// A value of a variant with fields.
+    fn made_variant(
+        &mut self,
+        owner: &TokenStream,
+        variant: &Ident,
+        members: &[syn::Member],
+        values: &[TokenStream],
+        span: Span,
+    ) -> TokenStream {
+        let variables: Vec<Ident> = values.iter().map(|_| self.fresh("field")).collect();
+        let (make, fields) =
+            (crate::derive_enum::select_name(variant), crate::derive_enum::fields_name(variant));
+        quote_spanned!(here(span)=> {
+            #(let #variables = #values;)*
+            let __s = <<#owner as __k::KernelType>::Handle>::#make();
+            #(__k::assign(&__s.#fields.#members, #variables);)*
             __s
         })
     }

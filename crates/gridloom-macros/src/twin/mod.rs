@@ -44,13 +44,71 @@ pub(crate) struct Translator {
     /// The name of the function.
     pub(crate) function: Option<String>,
     /// The type parameters.
-    type_params: HashSet<String>,
+    pub(crate) type_params: HashSet<String>,
 }
 
-/// The type of the twin of a value.
-pub(crate) fn twin_type(ty: &Type, self_type: Option<&Type>) -> TokenStream {
+/// Types of device code whose twin is no plain value.
+const NOT_PLAIN: &[&str] = &[
+    "Out",
+    "Own",
+    "Shared",
+    "SharedView",
+    "SharedAtomics",
+    "View2",
+    "View3",
+    "Atomic",
+    "SetCondition",
+    "Self",
+];
+
+/// The type of the twin of a value. That of a type parameter, or of what is made of one, is spelled
+/// out, so that the compiler infers the parameter from the value.
+pub(crate) fn twin_type(ty: &Type, self_type: Option<&Type>, params: &HashSet<String>) -> TokenStream {
     let ty = named_self(ty, self_type);
-    quote_spanned!(here(ty.span())=> <#ty as ::gridloom::__kernel::Typed>::Twin)
+    let span = here(ty.span());
+    let of = |ty: &Type| twin_type(ty, self_type, params);
+    if params.iter().any(|param| contains(&ty, param)) {
+        match &ty {
+            Type::Paren(inner) => return of(&inner.elem),
+            Type::Group(inner) => return of(&inner.elem),
+            Type::Reference(reference) => match &*reference.elem {
+                Type::Slice(_) => {}
+                elem => {
+                    let elem = of(elem);
+                    return quote_spanned!(span=> ::gridloom::__kernel::R<#elem>);
+                }
+            },
+            Type::Tuple(tuple) => {
+                let parts: Vec<TokenStream> = tuple.elems.iter().map(of).collect();
+                return quote_spanned!(span=> (#(#parts,)*));
+            }
+            Type::Array(_) => return quote_spanned!(span=> ::gridloom::__kernel::V<#ty>),
+            Type::Path(path) if path.qself.is_none() => {
+                let last = path.path.segments.last();
+                let name = last.map(|last| last.ident.to_string()).unwrap_or_default();
+                if name == "Option"
+                    && let Some(syn::PathArguments::AngleBracketed(arguments)) =
+                        last.map(|last| &last.arguments)
+                    && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
+                {
+                    let inner = of(inner);
+                    return quote_spanned!(span=> ::gridloom::__kernel::Opt<#inner>);
+                }
+                // An associated type may be anything.
+                let is_associated = path.path.segments.len() > 1
+                    && path
+                        .path
+                        .segments
+                        .first()
+                        .is_some_and(|first| params.contains(&first.ident.to_string()));
+                if !NOT_PLAIN.contains(&name.as_str()) && !is_associated {
+                    return quote_spanned!(span=> ::gridloom::__kernel::V<#ty>);
+                }
+            }
+            _ => {}
+        }
+    }
+    quote_spanned!(span=> <#ty as ::gridloom::__kernel::Typed>::Twin)
 }
 
 impl Translator {
@@ -93,7 +151,7 @@ impl Translator {
     }
 
     fn ty(&self, ty: &Type) -> TokenStream {
-        twin_type(ty, self.self_type.as_ref())
+        twin_type(ty, self.self_type.as_ref(), &self.type_params)
     }
 
     /// The body of a function.
@@ -465,7 +523,7 @@ impl Translator {
         let (left, right) = (self.value(&binary.left), self.value(&binary.right));
         if is_simple(&binary.right) {
             let function = Ident::new(if is_and { "bit_and" } else { "bit_or" }, span);
-            return quote_spanned!(here(span)=> __k::#function::<bool>(#left, #right, 0));
+            return quote_spanned!(here(span)=> __k::#function::<bool, bool>(#left, #right, 0));
         }
         let goes_on = if is_and { quote!(__r) } else { quote!(__k::not(__k::get(&__r))) };
         quote_spanned!(here(span)=> {

@@ -165,8 +165,7 @@ pub(crate) fn black_scholes(
 #[kernel]
 pub(crate) fn scan(x: &[u32], out: Out<u32>, sums: Out<u32>) {
     let i = thread::index();
-    let value = block::scan(if i < x.len() { x[i] } else { 0 });
-    let total = block::max(if thread::rank() == block::threads() - 1 { value } else { 0 });
+    let (value, total) = block::scan_and_sum(if i < x.len() { x[i] } else { 0 });
     if let Some((_, out)) = out.mine() {
         *out = value;
     }
@@ -268,18 +267,14 @@ pub(crate) fn sparse(start: &[u32], column: &[u32], value: &[f32], x: &[f32], y:
 #[kernel]
 pub(crate) fn transpose(width: usize, x: &[f32], out: Out<f32>) {
     let height = x.len() / width;
-    let mut tile = block::shared::<f32, 1024>(0.0);
-    let (tx, ty) = (thread::x() as usize, thread::y() as usize);
+    let (left, top) = (block::y() as usize * 32, block::x() as usize * 32);
     // Columns of the tile are mixed, so that threads that read one below the other use different
     // banks.
-    let (column, row) = (block::y() as usize * 32 + (tx ^ ty), block::x() as usize * 32 + ty);
-    if let Some(slot) = tile.mine()
-        && column < width
-        && row < height
-    {
-        *slot = x[row * width + column];
-    }
-    let tile = block::sync(tile);
+    let tile = block::sync(block::shared_from_fn::<f32, 1024>(|i| {
+        let (column, row) = (left + ((i % 32) ^ (i / 32)), top + i / 32);
+        if column < width && row < height { x[row * width + column] } else { 0.0 }
+    }));
+    let (tx, ty) = (thread::x() as usize, thread::y() as usize);
     if let Some((_, out)) = out.mine_2d(height) {
         *out = tile[tx * 32 + (ty ^ tx)];
     }

@@ -378,3 +378,39 @@ fn host_threads_that_do_not_meet_fail_instead_of_waiting() {
     });
     assert!(text.contains("twice"), "{text}");
 }
+
+#[test]
+fn memory_of_a_block_computed_from_indices() {
+    #[kernel]
+    fn program(x: &[i32], out: Out<i32>) {
+        let start = block::x() as usize * 20;
+        let tile = block::sync(block::shared_from_fn::<i32, 20>(|i| {
+            if start + i < x.len() { x[start + i] * 2 } else { -1 }
+        }));
+        if let Some((i, out)) = out.mine() {
+            *out = tile[i % 20] * 100 + tile[19 - i % 20];
+        }
+    }
+    same_in_blocks!(program, (0..34).collect::<Vec<i32>>(), 0, 24, 3, 8);
+}
+
+#[test]
+fn a_scan_with_its_sum() {
+    #[kernel]
+    fn program(x: &[f32], out: Out<[f32; 2]>) {
+        let own = x[thread::index()];
+        let mut all = [0.0; 2];
+        for k in 1..3 {
+            let (up_to, total) = block::scan_and_sum(own * k as f32);
+            all[0] += up_to;
+            all[1] += total;
+        }
+        if let Some((_, out)) = out.mine() {
+            *out = all;
+        }
+    }
+    for block in [1, 5, 32, 33, 64, 100] {
+        let x: Vec<f32> = (0..2 * block).map(|i| 0.1 * i as f32).collect();
+        same_in_blocks!(program, x, [0.0f32; 2], 2 * block, 2, block as u32);
+    }
+}
