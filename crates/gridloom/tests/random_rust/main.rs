@@ -1,7 +1,14 @@
-//! Random programs in the subset of Rust that kernels have, each run as a host function and on
-//! every device.
+//! Random programs in the subset of Rust that kernels have, each run on the host and on every
+//! device.
 //!
-//! `scripts/random-kernels` makes and runs others.
+//! There are two kinds. Those of `programs.rs` are source code, which the attribute macros
+//! translate and the compiler compiles: `scripts/random-kernels` makes and runs others. Those of
+//! `generate.rs` are trees, which are evaluated with the operators of Rust and recorded by the
+//! functions that the macros expand to. No compiler is needed for those, so that thousands are run:
+//!
+//! ```sh
+//! GRIDLOOM_RANDOM_PROGRAMS=20000 cargo test --release -p gridloom --test random_rust trees
+//! ```
 
 #![allow(
     clippy::all,
@@ -21,8 +28,13 @@
 #[allow(dead_code, unused_imports, reason = "what other tests use")]
 mod support;
 
+mod evaluate;
+mod generate;
 #[rustfmt::skip]
 mod programs;
+mod record;
+mod tree;
+mod trees;
 
 use gridloom::kernel::{Read, RustParams, Write};
 use gridloom::prelude::*;
