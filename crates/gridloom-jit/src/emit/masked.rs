@@ -437,6 +437,31 @@ impl Emitter<'_> {
         offset: i64,
         masks: Option<&[Value]>,
     ) -> Option<Vec<Value>> {
+        let words = self.shared_words(access, operand, address, offset, masks)?;
+        Some(self.hosts_of_words(&words))
+    }
+
+    /// Addresses of the host for addresses in shared memory, in 32 bits.
+    pub(super) fn hosts_of_words(&mut self, words: &[Value]) -> Vec<Value> {
+        let start = self.machine_field(offset_of!(Machine, shared), I64);
+        let start = self.b.ins().splat(I64X2, start);
+        let mut hosts = Vec::new();
+        for &part in words {
+            let halves = [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)];
+            hosts.extend(halves.map(|half| self.b.ins().iadd(half, start)));
+        }
+        hosts
+    }
+
+    /// Addresses in shared memory, in 32 bits, checked where masks are set, or in all threads.
+    pub(super) fn shared_words(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+        masks: Option<&[Value]>,
+    ) -> Option<Vec<Value>> {
         let class = match address {
             Val::One(value) | Val::Affine(value, _) | Val::Offsets(value, _)
                 if self.b.func.dfg.value_type(*value) == I64 =>
@@ -447,50 +472,48 @@ impl Emitter<'_> {
             _ if operand.narrow => Class::B32,
             _ => Class::B64,
         };
-        let mut addresses = self.vectors(address, class);
+        let parts = self.vectors(address, class);
+        let mut addresses = parts.clone();
         if offset != 0 {
             // Sums wrap, as these addresses do.
             let more = self.vector_of(offset as u64, class);
             addresses.iter_mut().for_each(|part| *part = self.b.ins().iadd(*part, more));
         }
-        if !self.is_within_shared(access, operand) {
-            let words: Vec<Value> = match class {
-                Class::B64 => addresses.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
-                _ => addresses.clone(),
-            };
-            let end = self.shared_limit(access.size, 0);
-            let end = self.b.ins().ireduce(I32, end);
-            let end = self.b.ins().splat(I32X4, end);
-            let low = self.vector_of(u64::from(access.align) - 1, Class::B32);
-            let mut bad: Option<Value> = None;
-            for (i, &part) in words.iter().enumerate() {
-                let mut wrong = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, part, end);
-                if access.align > 1 {
-                    let odd = self.b.ins().band(part, low);
-                    wrong = self.b.ins().bor(wrong, odd);
-                }
-                if class == Class::B64 {
-                    let high = self.upper_halves(addresses[2 * i], addresses[2 * i + 1]);
-                    wrong = self.b.ins().bor(wrong, high);
-                }
-                if let Some(masks) = masks {
-                    wrong = self.b.ins().band(wrong, masks[i]);
-                }
-                bad = Some(bad.map_or(wrong, |bad| self.b.ins().bor(bad, wrong)));
+        let words: Vec<Value> = match class {
+            Class::B64 => addresses.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
+            _ => addresses.clone(),
+        };
+        let known = self.facts.checked_words.iter().any(|(others, align, size, at)| {
+            *others == parts && *align >= access.align && *size >= access.size && *at == offset
+        });
+        if known || self.is_within_shared(access, operand) {
+            return Some(words);
+        }
+        let end = self.shared_limit(access.size, 0);
+        let end = self.b.ins().ireduce(I32, end);
+        let end = self.b.ins().splat(I32X4, end);
+        let low = self.vector_of(u64::from(access.align) - 1, Class::B32);
+        let mut bad: Option<Value> = None;
+        for (i, &part) in words.iter().enumerate() {
+            let mut wrong = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, part, end);
+            if access.align > 1 {
+                let odd = self.b.ins().band(part, low);
+                wrong = self.b.ins().bor(wrong, odd);
             }
-            self.leave_if_any(bad?, operand.narrow);
+            if class == Class::B64 {
+                let high = self.upper_halves(addresses[2 * i], addresses[2 * i + 1]);
+                wrong = self.b.ins().bor(wrong, high);
+            }
+            if let Some(masks) = masks {
+                wrong = self.b.ins().band(wrong, masks[i]);
+            }
+            bad = Some(bad.map_or(wrong, |bad| self.b.ins().bor(bad, wrong)));
         }
-        let start = self.machine_field(offset_of!(Machine, shared), I64);
-        let start = self.b.ins().splat(I64X2, start);
-        let mut hosts = Vec::new();
-        for part in addresses {
-            let halves = match class {
-                Class::B64 => vec![part],
-                _ => vec![self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)],
-            };
-            hosts.extend(halves.into_iter().map(|half| self.b.ins().iadd(half, start)));
+        self.leave_if_any(bad?, operand.narrow);
+        if masks.is_none() {
+            self.facts.checked_words.push((parts, access.align, access.size, offset));
         }
-        Some(hosts)
+        Some(words)
     }
 
     /// The upper halves of four values of 64 bits.

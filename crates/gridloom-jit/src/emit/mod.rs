@@ -112,6 +112,8 @@ struct Facts {
     checked: Vec<(Value, u32, i64)>,
     /// Vectors of addresses that were.
     checked_groups: Vec<(Vec<Value>, u32, i64)>,
+    /// Vectors of addresses in shared memory that were, with alignment, size and offset.
+    checked_words: Vec<(Vec<Value>, u32, u32, i64)>,
     /// Bases in shared memory that were, with alignment and the offsets that are good.
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, extended.

@@ -273,17 +273,8 @@ impl Emitter<'_> {
         if !self.is_computed_address(access, operand, address) {
             return None;
         }
-        let Val::Many(parts) = address else { return None };
         let masks = guard.map(|guard| self.vectors(guard, Class::Pred));
-        let hosts = self.shared_hosts(access, operand, address, offset, masks.as_deref())?;
-        let mut words = match operand.narrow {
-            true => parts.clone(),
-            false => parts.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
-        };
-        if offset != 0 {
-            let more = self.vector_of(offset as u64, Class::B32);
-            words.iter_mut().for_each(|part| *part = self.b.ins().iadd(*part, more));
-        }
+        let words = self.shared_words(access, operand, address, offset, masks.as_deref())?;
         let mut same = Vec::new();
         for &part in &words {
             let mut bytes = [0; 16];
@@ -301,7 +292,7 @@ impl Emitter<'_> {
         let all = self.all_true(&same);
         let (row, each) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(all, row, &[], each, &[]);
-        Some(Rows { row, each, words, hosts, masks })
+        Some(Rows { row, each, words, masks })
     }
 
     /// Returns the place of the first word of each four, or one of the code's own if no thread of
@@ -329,7 +320,7 @@ impl Emitter<'_> {
     fn row_places(&mut self, rows: &Rows, guard: Option<&Val>) -> Vec<HostAddress> {
         let mut places = Vec::new();
         let wide = guard.map(|guard| self.masks(guard, Class::B64));
-        for (i, &host) in rows.hosts.iter().enumerate() {
+        for (i, host) in self.hosts_of_words(&rows.words).into_iter().enumerate() {
             let host = match &wide {
                 Some(wide) => {
                     let nowhere = self.nowhere();
@@ -432,8 +423,6 @@ struct Rows {
     each: Block,
     /// The addresses in shared memory, in 32 bits.
     words: Vec<Value>,
-    /// The host addresses of all threads.
-    hosts: Vec<Value>,
     /// Where the access is made, unless in all threads.
     masks: Option<Vec<Value>>,
 }
