@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::*;
+use crate::random_numbers::Random;
 use gridloom_core::backend::{Allocation, Device};
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::memory::{MemoryKind, Region};
@@ -165,21 +166,20 @@ type Output = (Arc<dyn Allocation>, u8);
 /// A random graph where every alloc node is filled with a value of its own, kept for a while,
 /// copied out and freed.
 fn random_lives(device: &Arc<dyn Device>, seed: u64, lives: usize) -> (Graph, Vec<Output>) {
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed);
     let graph = Graph::new(device);
     let mut nodes: Vec<Node> = Vec::new();
     let mut outputs = Vec::new();
     for index in 0..lives {
-        let before: Vec<Node> = (0..random.below(4).min(nodes.len() as u64))
-            .map(|_| nodes[random.below(nodes.len() as u64) as usize].clone())
-            .collect();
-        let bytes = 1 + random.below(3000);
+        let before: Vec<Node> =
+            (0..random.below(4).min(nodes.len())).map(|_| nodes[random.below(nodes.len())].clone()).collect();
+        let bytes = 1 + random.below(3000) as u64;
         let value = (index % 255) as u8 + 1;
         let made = graph.add(&before.iter().collect::<Vec<_>>(), alloc(bytes)).unwrap();
         let filled = graph.add(&[&made], fill(memory_of(&made), value.into(), 1)).unwrap();
         let mut last = filled;
         for _ in 0..random.below(3) {
-            let pause = std::time::Duration::from_micros(random.below(60));
+            let pause = std::time::Duration::from_micros(random.below(60) as u64);
             last = graph.add(&[&last], callback(move || std::thread::sleep(pause))).unwrap();
         }
         let out = buffer(device, bytes);

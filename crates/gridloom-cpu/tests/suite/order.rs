@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::*;
+use crate::random_numbers::Random;
 use gridloom_core::backend::Device;
 use gridloom_core::op::Operation;
 use gridloom_core::{Graph, Node};
@@ -68,17 +69,18 @@ impl Trace {
 
 fn random(device: &Arc<dyn Device>, nodes: usize, seed: u64, pauses: bool) -> Trace {
     let mut trace = Trace::new(device);
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     for index in 0..nodes {
-        let mut after: Vec<usize> = (0..random.below(4).min(index as u64))
+        let mut after: Vec<usize> = (0..random.below(4).min(index))
             .map(|_| {
-                let reach = if random.below(2) == 0 { 8 } else { index as u64 };
-                index - 1 - random.below(reach.min(index as u64)) as usize
+                let reach = if random.below(2) == 0 { 8 } else { index };
+                index - 1 - random.below(reach.min(index))
             })
             .collect();
         after.sort_unstable();
         after.dedup();
-        let pause = (pauses && random.below(4) == 0).then(|| Duration::from_micros(100 + random.below(300)));
+        let pause =
+            (pauses && random.below(4) == 0).then(|| Duration::from_micros(100 + random.below(300) as u64));
         trace.add(&after, pause);
     }
     trace

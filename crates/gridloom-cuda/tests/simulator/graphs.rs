@@ -666,6 +666,9 @@ fn set_fill(
     let managed = world(|world| world.memory.is_managed(new.dst));
     let mut forbidden = false;
     let outcome = change(executable, node, |node, in_body| {
+        if !matches!(node.work, Work::Fill(_)) {
+            return INVALID;
+        }
         node.work = Work::Fill(new);
         forbidden = in_body && managed;
         OK
@@ -707,6 +710,9 @@ fn set_call(
     parameters: *const CUDA_HOST_NODE_PARAMS_v1,
 ) -> CUresult {
     change(executable, node, |node, _| {
+        if !matches!(node.work, Work::Host(_)) {
+            return INVALID;
+        }
         node.work = Work::Host(unsafe { *parameters });
         OK
     })
@@ -714,6 +720,9 @@ fn set_call(
 
 fn set_record(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
     change(executable, node, |node, _| {
+        if !matches!(node.work, Work::Record(_)) {
+            return INVALID;
+        }
         node.work = Work::Record(event.addr());
         OK
     })
@@ -721,6 +730,9 @@ fn set_record(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUr
 
 fn set_wait(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
     change(executable, node, |node, _| {
+        if !matches!(node.work, Work::Wait(_)) {
+            return INVALID;
+        }
         node.work = Work::Wait(event.addr());
         OK
     })

@@ -10,18 +10,7 @@ use std::sync::Arc;
 use gridloom_interp::{Layout, Program};
 use gridloom_jit::CompiledKernel;
 
-/// Random numbers that a seed determines (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
+use crate::random_numbers::Random;
 
 /// Compiles every kernel of a text, all of it. How many there were, and what could not be compiled.
 fn compile(text: &str) -> (usize, Vec<String>) {
@@ -150,7 +139,7 @@ fn real_modules_changed_at_random_are_compiled_or_refused() {
         std::env::var("GRIDLOOM_RANDOM_MODULES").map_or(200, |rounds| rounds.parse().expect("a number"));
     let files = real_files(if rounds > 1000 { 12_000 } else { 4_000 });
     assert!(files.len() > 20, "{} files", files.len());
-    let (mut random, mut ready) = (Random(1), 0);
+    let (mut random, mut ready) = (Random::new(1), 0);
     for round in 0..rounds {
         let text = mutate(&files[round % files.len()], &mut random);
         let outcome = std::panic::catch_unwind(|| compile(&text));

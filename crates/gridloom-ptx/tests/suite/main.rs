@@ -2,6 +2,9 @@
 
 mod common;
 mod generate;
+#[path = "../../../gridloom/tests/support/random.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
+mod random_numbers;
 
 mod atomic_sync_warp;
 mod bits;

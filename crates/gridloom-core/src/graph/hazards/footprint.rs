@@ -166,6 +166,7 @@ fn same_pitch(first: u64, ours: Rows, second: u64, theirs: Rows) -> Option<(u64,
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Random;
     use super::*;
 
     fn bytes(footprint: &Footprint) -> Vec<u64> {
@@ -180,11 +181,8 @@ mod tests {
 
     #[test]
     fn two_footprints_overlap_exactly_where_they_have_a_byte_in_common() {
-        let mut state = 1u64;
-        let mut below = |bound: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % bound
-        };
+        let mut numbers = Random(1);
+        let mut below = |bound| numbers.below(bound);
         let mut random = || {
             let (width, height, depth) = (1 + below(5), 1 + below(4), 1 + below(3));
             let pitch = if below(3) == 0 { 8 } else { width + below(6) };

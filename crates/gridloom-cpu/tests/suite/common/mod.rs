@@ -87,22 +87,6 @@ pub(crate) fn repeat(count: u64) -> ConditionalSpec {
     conditional(ConditionalForm::While, Test::Count(count), 1)
 }
 
-/// A small generator of random numbers, the same on every machine.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 /// The kernels in `kernels.ptx`.
 pub(crate) fn module(device: &Arc<dyn Device>) -> Arc<dyn Module> {
     device.load_ptx(include_str!("kernels.ptx")).unwrap()
