@@ -24,7 +24,7 @@ const MAX_INSTRUCTIONS: usize = 12_000;
 pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     let groups = find(context, &graph.definition(), graph);
     for group in groups {
-        for part in split(group, context.limit()) {
+        for part in split(group, context.combined_limit()) {
             fuse(context, graph, part)?;
         }
     }
@@ -53,7 +53,7 @@ fn fuse(context: &mut Context<'_>, graph: &Graph, members: Vec<(NodeKey, Candida
     let nodes: Vec<NodeKey> = kernels.iter().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
     let groups: Vec<BatchGroup> = kernels.into_iter().map(|(group, _)| group).collect();
     let shared = members[0].1.shared;
-    let recipe = Recipe::Batch { groups, block, limit: context.limit() };
+    let recipe = Recipe::Batch { groups, block, limit: context.combined_limit() };
     match context.fuse(graph, &recipe, Form::Batch, &nodes, shared, &nodes)? {
         Ok(()) => {
             let names = ends(context, &nodes);
@@ -117,7 +117,14 @@ fn find(context: &Context<'_>, definition: &Definition, graph: &Graph) -> Vec<Ve
             if blocks > most {
                 context.survey.note(key, format!("it has {blocks} blocks, more than {most}"));
             }
-            blocks <= most
+            let is_short = context.profile.max_batched_instructions.is_none_or(|most| {
+                let is_short = candidate.source.is_short(most);
+                if !is_short {
+                    context.survey.note(key, "it is long enough to be a launch of its own on this device");
+                }
+                is_short
+            });
+            blocks <= most && is_short
         });
         let mut after: Vec<usize> =
             definition.node(key).predecessors().iter().map(|end| number[&end.node]).collect();

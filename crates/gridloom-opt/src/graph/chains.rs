@@ -37,7 +37,7 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
             Err("there are too many conditionals".into())
         } else {
             let (steps, parts) = (run.steps(), run.parts.clone());
-            let recipe = Recipe::Program { steps, parts, limit: context.limit() };
+            let recipe = Recipe::Program { steps, parts, limit: context.combined_limit() };
             context.fuse(graph, &recipe, form, &run.nodes, run.shared(), &run.replaced)?
         };
         match outcome {

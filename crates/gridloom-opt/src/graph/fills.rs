@@ -52,10 +52,10 @@ pub(super) fn to_kernel(
     let candidate = context.survey.candidate(&graph.definition(), key, Role::Step);
     let Some(candidate) = candidate else { return Ok(Err("it cannot be a kernel".into())) };
     let mut run = Run::default();
-    if !run.push_builtin(key, candidate, context.limit()) {
+    if !run.push_builtin(key, candidate, context.combined_limit()) {
         return Ok(Err("it does not fit one kernel".into()));
     }
     let (steps, parts) = (run.steps(), run.parts.clone());
-    let recipe = Recipe::Program { steps, parts, limit: context.limit() };
+    let recipe = Recipe::Program { steps, parts, limit: context.combined_limit() };
     context.fuse(graph, &recipe, Form::Fill, &run.nodes, 0, &run.nodes)
 }

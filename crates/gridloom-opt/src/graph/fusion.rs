@@ -13,6 +13,7 @@ use gridloom_core::op::{
 use gridloom_core::{Error, ErrorKind, Node, Result};
 
 use super::builtin;
+use super::steps::is_inside_conditional;
 use crate::rewrite::{Looping, Prefix};
 
 /// A node of the original graph inside a rewritten kernel.
@@ -186,6 +187,9 @@ impl Call {
         let mut keeps: Vec<Owner> = Vec::new();
         let mut conditions: Vec<ConditionKey> = Vec::new();
         if let Form::Program(controls) = &self.form {
+            // Inside a loop the kernel runs several times in a launch, and the last execution of each
+            // conditional counts. The words start at 0 then.
+            let keeps = controls.first().is_some_and(|first| is_inside_conditional(definition, first.node));
             for (index, control) in controls.iter().enumerate() {
                 let Operation::Conditional(conditional) = definition.node(control.node).operation() else {
                     return Err(NeedsAnother);
@@ -195,6 +199,7 @@ impl Call {
                 }
                 let at = Looping::BYTES * index as u32;
                 control_header(definition, conditional, at, &mut bytes, &mut pointers);
+                put(&mut bytes, (at + Looping::KEEPS) as usize, &u32::from(keeps).to_le_bytes());
                 put(&mut bytes, (at + Looping::PASSES) as usize, &address_of(&control.passes).to_le_bytes());
                 let value = PointerValue::Region(control.passes.clone());
                 pointers.push(PointerArg { index: 0, offset: at + Looping::PASSES, value });

@@ -39,6 +39,12 @@ pub struct Profile {
     pub costly_conditionals: bool,
     /// The most blocks of a kernel in a batch. Larger kernels keep the device busy by themselves.
     pub max_batched_blocks: u64,
+    /// The most instructions of a kernel in a batch, which then has no loops either. `None` for any
+    /// number. Longer kernels take much longer than a node, and compile better alone.
+    pub max_batched_instructions: Option<usize>,
+    /// The most bytes of arguments of one rewritten kernel, within the limit of the device. A driver
+    /// copies all of them when one changes.
+    pub max_argument_bytes: u32,
     /// Whether the passes of every conditional are counted, even if nobody asks.
     pub counts_passes: bool,
 }
@@ -70,6 +76,8 @@ impl Profile {
             costly_nodes: is_gpu,
             costly_conditionals: is_gpu,
             max_batched_blocks,
+            max_batched_instructions: (!is_gpu).then_some(200),
+            max_argument_bytes: if is_gpu { 4096 } else { u32::MAX },
             counts_passes: !is_gpu,
         }
     }
@@ -77,6 +85,12 @@ impl Profile {
     /// Returns the profile with which every replacement is worthwhile that the device supports.
     #[must_use]
     pub fn with_everything(self) -> Self {
-        Profile { costly_nodes: true, costly_conditionals: true, max_batched_blocks: 512, ..self }
+        Profile {
+            costly_nodes: true,
+            costly_conditionals: true,
+            max_batched_blocks: 512,
+            max_batched_instructions: None,
+            ..self
+        }
     }
 }

@@ -282,6 +282,11 @@ impl Context<'_> {
         self.device.limits().max_parameter_bytes
     }
 
+    /// Returns the most bytes of parameters of a kernel that combines nodes.
+    pub(crate) fn combined_limit(&self) -> u32 {
+        self.limit().min(self.profile.max_argument_bytes)
+    }
+
     /// Returns the kernel of a recipe, or the reason why there is none.
     fn make(&self, recipe: &Recipe) -> std::result::Result<Arc<Made>, String> {
         let may_make = match self.kernels {

@@ -23,7 +23,7 @@ use super::state::{MARK, word};
 use crate::rewrite::Gate;
 
 /// The most passes of a round.
-const MAX_COPIES: u64 = 16;
+const MAX_COPIES: u64 = 20;
 /// The most kernels of a round.
 const MAX_KERNELS: u64 = 128;
 

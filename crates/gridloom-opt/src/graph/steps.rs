@@ -55,7 +55,7 @@ impl Run {
             }
             _ => {
                 let candidate = step(context, definition, node).ok_or("it cannot be a step")?;
-                let part = self.step(node, candidate, context.limit())?;
+                let part = self.step(node, candidate, context.combined_limit())?;
                 self.parts.push(part);
                 self.replaced.push(node);
             }
@@ -151,7 +151,7 @@ impl Run {
                     _ => {
                         let candidate = step(context, definition, key)
                             .ok_or_else(|| because("it cannot be a step of one".into()))?;
-                        parts.push(self.step(key, candidate, context.limit()).map_err(because)?);
+                        parts.push(self.step(key, candidate, context.combined_limit()).map_err(because)?);
                     }
                 }
             }

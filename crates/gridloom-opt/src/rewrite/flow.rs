@@ -4,6 +4,12 @@
 use gridloom_ptx::Body;
 use gridloom_ptx::op::{ControlOp, Op};
 
+/// Returns whether a kernel has a loop.
+pub(crate) fn has_loop(body: &Body) -> bool {
+    let flow = Flow::of(body);
+    flow.successors.iter().enumerate().any(|(at, next)| next.iter().any(|&to| to <= at))
+}
+
 /// The successors of every instruction. The number of instructions stands for the end of the
 /// kernel.
 struct Flow {

@@ -52,6 +52,9 @@ impl Looping {
     pub const PASSES: u32 = 16;
     /// The offset of the condition's initial value.
     pub const INITIAL: u32 = 24;
+    /// The offset of a word that is not 0 if the count of a conditional that is not reached stays,
+    /// because the kernel runs several times in a launch.
+    pub const KEEPS: u32 = 28;
     /// The size of the header of one conditional.
     pub const BYTES: u32 = 32;
 }
@@ -74,8 +77,8 @@ pub enum ControlForm {
 ///
 /// The parameters start with a header of [`Looping::BYTES`] bytes for each: the address of the
 /// value ([`Looping::VALUE`]), the most passes ([`Looping::LIMIT`]), the address where the number
-/// of passes is stored, or 0 ([`Looping::PASSES`]), 8 bytes each, and the value that its condition
-/// starts with ([`Looping::INITIAL`]), 4 bytes.
+/// of passes is stored, or 0 ([`Looping::PASSES`]), 8 bytes each, the value that its condition
+/// starts with ([`Looping::INITIAL`]) and [`Looping::KEEPS`], 4 bytes each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Control {
     /// The form.
@@ -311,8 +314,13 @@ impl Writer<'_> {
                 has_conditions = true;
             }
             if !outermost.iter().any(|outer| std::ptr::eq(*outer, *control)) {
+                let keeps = self.asm.load_param(ScalarType::U32, header + u64::from(Looping::KEEPS));
+                let end = self.asm.label();
+                let kept = self.asm.compare(Compare::Ne, ScalarType::U32, keeps.into(), int(0));
+                self.asm.branch_if(kept, false, end);
                 let zero = self.asm.mov(ScalarType::U64, int(0));
                 self.store_passes(header, zero);
+                self.asm.place(end);
             }
         }
         if has_conditions {

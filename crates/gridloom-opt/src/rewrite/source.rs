@@ -129,6 +129,16 @@ impl KernelSource {
         self.facts.instructions
     }
 
+    /// Returns whether each thread runs at most this many instructions, one after the other: the
+    /// kernel has no loops, no calls and no meetings of threads.
+    #[must_use]
+    pub fn is_short(&self, instructions: usize) -> bool {
+        self.facts.instructions <= instructions
+            && !self.facts.meets
+            && self.facts.functions.is_empty()
+            && !flow::has_loop(self.body())
+    }
+
     /// Returns the size of its parameters in bytes.
     #[must_use]
     pub fn param_bytes(&self) -> u64 {

@@ -133,7 +133,7 @@ fn a_loop_of_several_blocks_makes_several_passes_before_it_is_tested() {
             first.add(kernels.mix(&x, 1, 2, 32)).unwrap();
             let executable = optimized(&graph, only(Optimization::Loops));
             let report = executable.report();
-            assert!(report.optimized[0].contains("16 passes of 2 kernels"), "{report:?}");
+            assert!(report.optimized[0].contains("20 passes of 2 kernels"), "{report:?}");
             let expected = u64::from(passes).min(max_passes.unwrap_or(u64::MAX));
             for _ in 0..2 {
                 kernels.device.write(&*x, 0, &[0; 256]).unwrap();
@@ -251,5 +251,34 @@ fn a_loop_of_several_blocks_that_comes_first_is_repeated() {
         let expected = (0..20).fold(1u32, |value, _| value.wrapping_mul(31).wrapping_add(1));
         assert_eq!(kernels.read(&x), [expected; 64]);
         assert_eq!(executable.passes(&repeat).unwrap(), 20);
+    }
+}
+
+#[test]
+fn a_conditional_that_a_later_pass_does_not_reach_keeps_the_passes_of_its_last_execution() {
+    for kernels in Kernels::all() {
+        let (x, left) = (kernels.words(&[1; 32]), kernels.words(&[0]));
+        let graph = Graph::new(&kernels.device);
+        // Passes with 3, 2 and 1 left. The branch inside is taken while 2 or more are left.
+        let set = graph.add(&[], fill(&left, 3)).unwrap();
+        let around =
+            conditional(&graph, &[&set], ConditionalForm::While, Test::Value(Region::whole(left.clone())), 1);
+        let body = around.bodies().unwrap().remove(0);
+        // A kernel of two blocks keeps the outer loop from being one kernel.
+        let wide = kernels.words(&[1; 64]);
+        let first = body.add(&[], kernels.mix(&wide, 1, 2, 32)).unwrap();
+        let second =
+            first.add(kernels.launch("decrement", LaunchConfig::one(), vec![pointer(&left)])).unwrap();
+        let test = Test::Value(Region::whole(left.clone()));
+        let branch = conditional(&body, &[&second], ConditionalForm::If, test, 1);
+        let inside = branch.bodies().unwrap().remove(0);
+        let inner = conditional(&inside, &[], ConditionalForm::While, Test::Count(4), 1);
+        inner.bodies().unwrap()[0].add(&[], kernels.mix(&x, 1, 1, 32)).unwrap();
+        let plain = graph.instantiate().unwrap();
+        for executable in [plain, optimized(&graph, Optimizations::ALL)] {
+            kernels.run(&executable);
+            let passes = [&around, &branch, &inner].map(|node| executable.passes(node).unwrap());
+            assert_eq!(passes, [3, 0, 4], "{:?}", executable.report());
+        }
     }
 }

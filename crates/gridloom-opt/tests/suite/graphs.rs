@@ -89,6 +89,8 @@ pub(crate) const GPU: Profile = Profile {
     costly_nodes: true,
     costly_conditionals: true,
     max_batched_blocks: 512,
+    max_batched_instructions: None,
+    max_argument_bytes: u32::MAX,
     counts_passes: true,
 };
 

@@ -10,5 +10,6 @@ mod cached;
 mod conditionals;
 mod files;
 mod graphs;
+mod obstacles;
 mod programs;
 mod random;

@@ -39,6 +39,9 @@ impl Random {
     }
 }
 
+/// What a launch leaves in memory, and the passes of all conditionals.
+type Outcome = (Vec<Vec<u32>>, Vec<u64>);
+
 /// A random graph over a few buffers. A node comes after every node that used one of its buffers,
 /// so that there is one result.
 struct Program<'a> {
@@ -235,7 +238,26 @@ impl<'a> Program<'a> {
         self.data.iter().chain(&self.flags).map(|memory| self.kernels.read(memory)).collect()
     }
 
-    fn run(&self, executable: &Executable) -> (Vec<Vec<u32>>, Vec<u64>) {
+    /// Fails with the first difference, the graph as written and the graph as it runs.
+    fn check(&self, got: &Outcome, expected: &Outcome, executable: &Executable, name: &str) {
+        if got == expected {
+            return;
+        }
+        let mut message = format!("{name}\npasses: {:?} instead of {:?}\n", got.1, expected.1);
+        for (at, (got, expected)) in got.0.iter().zip(&expected.0).enumerate() {
+            if let Some(word) = (0..got.len()).find(|&word| got[word] != expected[word]) {
+                let (got, expected) = (got[word], expected[word]);
+                message += &format!("buffer {at}, word {word}: {got} instead of {expected}\n");
+            }
+        }
+        message += &self.root.to_dot();
+        if let Some(graph) = executable.optimized_graph().unwrap() {
+            message += &format!("{}\n{:#?}", graph.to_dot(), executable.report());
+        }
+        panic!("{message}");
+    }
+
+    fn run(&self, executable: &Executable) -> Outcome {
         self.kernels.run(executable);
         let passes = self.conditionals.iter().map(|node| executable.passes(node).unwrap()).collect();
         (self.state(), passes)
@@ -345,13 +367,23 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
                 program.start();
                 for (launch, expected) in expected.iter().enumerate() {
                     let got = program.run(&executable);
-                    assert_eq!(got, *expected, "seed {seed}, {wanted:?}, launch {launch}");
+                    program.check(
+                        &got,
+                        expected,
+                        &executable,
+                        &format!("seed {seed}, {wanted:?}, launch {launch}"),
+                    );
                 }
                 for (number, (edit, expected)) in edits.iter().zip(&edited).enumerate() {
                     edit.apply(&executable);
                     program.start();
                     let got = program.run(&executable);
-                    assert_eq!(got, *expected, "seed {seed}, {wanted:?}, edit {number}");
+                    program.check(
+                        &got,
+                        expected,
+                        &executable,
+                        &format!("seed {seed}, {wanted:?}, edit {number}"),
+                    );
                 }
             }
         }
@@ -382,7 +414,8 @@ fn random_graphs_leave_the_same_while_they_are_optimised_and_edited() {
                 program.start();
                 let got = program.run(&executable);
                 let is_optimized = executable.optimized_graph().unwrap().is_some();
-                assert_eq!(got, expected, "seed {seed}, round {round}, optimised: {is_optimized}");
+                let name = format!("seed {seed}, round {round}, optimised: {is_optimized}");
+                program.check(&got, &expected, &executable, &name);
                 was_optimized |= is_optimized;
                 // Sometimes the kernels get the time to be finished.
                 if random.one_in(3) {

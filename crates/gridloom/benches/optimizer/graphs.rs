@@ -93,12 +93,12 @@ impl Work {
     }
 
     /// Independent kernels of one block, of so many different ones.
-    pub(crate) fn fan(&self, different: usize) -> Result<Case> {
+    pub(crate) fn fan(&self, count: usize, different: usize) -> Result<Case> {
         let [from, _] = self.buffers(1)?;
         let graph = Graph::new(&self.device);
         let config = LaunchConfig::new(1, THREADS);
         let mut data = vec![from];
-        for index in 0..NODES {
+        for index in 0..count {
             let to = self.device.buffer_from(&[0; THREADS as usize])?;
             let kernel = &self.graphs.fan[index % different];
             graph.launch(kernel, config, (&to, &data[0], index as u32))?;

@@ -111,10 +111,14 @@ fn run(work: &Work) -> Result<()> {
         }
     }
     work.compare(&mut table, (&format!("fan of {NODES} kernels of 1 block"), 0.05), ROUNDS, |work| {
-        work.fan(1)
+        work.fan(NODES, 1)
     });
     let name = format!("fan of {NODES} kernels of 1 block, 10 different");
-    work.compare(&mut table, (&name, 0.10), ROUNDS, |work| work.fan(10));
+    work.compare(&mut table, (&name, 0.10), ROUNDS, |work| work.fan(NODES, 10));
+    for count in [2, 4, 16] {
+        let name = format!("fan of {count} kernels of 1 block, {count} different");
+        work.compare(&mut table, (&name, 1.0), ROUNDS, |work| work.fan(count, count.min(10)));
+    }
     let name = format!("{PAIRS} pairs of a kernel and a 1 KB fill");
     work.compare(&mut table, (&name, 0.60), ROUNDS, Work::fills);
     for (kernels, aim) in [(1, 0.15), (9, 0.25)] {
