@@ -18,7 +18,7 @@ function legend() {
   } else {
     for (const kind of new Set([...nodes.values()].map(node => node.kind))) entry(KIND_COLOURS[kind] || '#8f99a6', kind);
   }
-  if (profile) { entry(css('--critical'), 'critical path'); entry(css('--gap'), 'gap on it'); }
+  if (profile) { entry(css('--critical'), 'critical path'); entry(css('--gap'), 'waiting, though ready'); }
 }
 
 const search = document.getElementById('search');

@@ -35,7 +35,8 @@ if (profile) {
     if (node) node.critical = true;
   });
 }
-const longest = Math.max(1, ...[...nodes.values()].filter(node => !node.bodies.length).map(node => node.times ? node.times.busy_ns : 0));
+let longest = 1;
+nodes.forEach(node => { if (!node.bodies.length && node.times) longest = Math.max(longest, node.times.busy_ns); });
 
 function duration(ns) {
   if (ns == null) return '';

@@ -55,7 +55,11 @@ function describe(node) {
     if (times.runs > 1) rows.push(['one run', duration(times.min_ns) + ' to ' + duration(times.max_ns), true]);
     if (times.passes != null) rows.push(['passes', String(times.passes), true]);
     rows.push(['first start', duration(times.start_ns), true], ['last end', duration(times.end_ns), true]);
+    if (profile.launch_ns) rows.push(['share of the launch', (100 * times.busy_ns / profile.launch_ns).toFixed(1) + ' %', true]);
+    if (times.critical_ns) rows.push(['on the critical path', duration(times.critical_ns), true]);
     if (times.gap_ns) rows.push(['waited though ready', duration(times.gap_ns), true]);
+    if (times.on_host) rows.push(['runs on', 'the host']);
+    if (times.disabled) rows.push(['disabled', 'yes']);
     if (times.bytes && times.busy_ns) rows.push(['rate', (times.bytes * times.runs / times.busy_ns).toPrecision(3) + ' GB/s', true]);
     table(rows);
   }
@@ -75,8 +79,14 @@ function overview() {
     ['launch', duration(profile.launch_ns), true],
     ['on the critical path', duration(path), true],
     ['gaps on it', duration(Math.max(0, profile.launch_ns - path)), true],
-    ['parallelism', (profile.parallelism || 0).toFixed(2), true],
+    ['nodes at once', (profile.parallelism || 0).toFixed(2) + (profile.possible_parallelism ? ' of ' + profile.possible_parallelism.toFixed(2) + ' possible' : ''), true],
+    ...(profile.device_ns != null ? [['on the device', duration(profile.device_ns), true]] : []),
+    ...(profile.host_ns ? [['in callbacks', duration(profile.host_ns), true]] : []),
+    ...(profile.enqueue_ns != null ? [['call of launch', duration(profile.enqueue_ns), true]] : []),
+    ...(profile.method ? [['measured by', profile.method]] : []),
+    ...(profile.node_cost_ns ? [['cost, taken off', duration(profile.node_cost_ns) + ' a run', true]] : []),
   ]);
+  for (const remark of profile.remarks || []) element('p', remark, panel);
   const slow = [...nodes.values()].filter(node => node.times && !node.bodies.length).sort((a, b) => b.times.busy_ns - a.times.busy_ns).slice(0, 12);
   element('h3', 'Most time', panel);
   const made = element('table', null, panel);
@@ -85,5 +95,4 @@ function overview() {
     linkTo(node, element('td', null, row));
     element('td', duration(node.times.busy_ns), row).className = 'number';
   }
-  if (profile.disturbance) element('p', profile.disturbance, panel);
 }

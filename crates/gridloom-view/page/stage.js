@@ -29,7 +29,7 @@ function drawGraph() {
   pen.setTransform(ratio * view.scale, 0, 0, ratio * view.scale, -view.x * view.scale * ratio, -view.y * view.scale * ratio);
   const seen = { left: view.x, top: view.y, right: view.x + width / view.scale, bottom: view.y + height / view.scale };
   const ink = css('--ink'), faint = css('--faint'), edgeColour = css('--edge'), bodyColour = css('--body'), line = css('--line');
-  const critical = css('--critical'), accent = css('--accent'), foundColour = css('--found'), panel = css('--panel');
+  const critical = css('--critical'), accent = css('--accent'), foundColour = css('--found'), panel = css('--panel'), gapColour = css('--gap');
   const isSeen = (left, top, right, bottom) => left < seen.right && right > seen.left && top < seen.bottom && bottom > seen.top;
   const small = view.scale < 0.28, tiny = view.scale < 0.06;
   // Open nodes first, as the ground that their bodies stand on.
@@ -72,6 +72,12 @@ function drawGraph() {
       pen.lineWidth = node === selected ? 3.5 : 2.5;
       box(node, 6);
       pen.stroke();
+    }
+    const wait = node.times && node.times.gap_ns / Math.max(1, node.times.gap_ns + node.times.busy_ns);
+    if (wait > 0.02) {
+      // The time that it waited though it was ready, beside its own time.
+      pen.fillStyle = gapColour;
+      pen.fillRect(node.left, node.top - 6, node.width * wait, 3);
     }
     if (small) continue;
     pen.fillStyle = inkOn(fill);

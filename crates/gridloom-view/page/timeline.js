@@ -28,7 +28,7 @@ function makeBars() {
 
 function wholeLaunch() {
   range.from = 0;
-  range.to = Math.max(1, profile.launch_ns, ...bars.map(bar => bar.end)) * 1.01;
+  range.to = bars.reduce((end, bar) => Math.max(end, bar.end), Math.max(1, profile.launch_ns)) * 1.01;
   redraw();
 }
 
@@ -81,6 +81,13 @@ function drawTimeline() {
   for (const piece of profile.critical_path || []) {
     if (piece.start_ns > last) stripPen.fillRect((last - range.from) * perNs, BAR.top - 5, Math.max(1, (piece.start_ns - last) * perNs), 3);
     last = Math.max(last, piece.end_ns);
+  }
+  if (profile.launch_ns > last) stripPen.fillRect((last - range.from) * perNs, BAR.top - 5, Math.max(1, (profile.launch_ns - last) * perNs), 3);
+  // The runs of the critical path, as one line above all lanes.
+  stripPen.fillStyle = critical;
+  for (const piece of profile.critical_path || []) {
+    const x = (piece.start_ns - range.from) * perNs, w = (piece.end_ns - piece.start_ns) * perNs;
+    if (x + w >= 0 && x <= width) stripPen.fillRect(x, BAR.top - 5, Math.max(0.5, w), 3);
   }
 }
 

@@ -206,3 +206,34 @@ fn ten_thousand_nodes_open_and_can_be_searched() {
     browser.until("selected && selected.id === 9999");
     assert_eq!(browser.failures, [""; 0]);
 }
+
+#[test]
+fn a_profile_of_many_nodes_and_runs_opens_with_colours_path_and_gaps() {
+    let node = |id: usize| json!({ "id": id, "name": format!("step {id}"), "kind": "kernel" });
+    let edges: Vec<_> = (1..10_000).map(|id| json!({ "from": id - 1, "to": id, "kind": "full" })).collect();
+    let nodes: Vec<_> = (0..10_000).map(node).collect();
+    let graph =
+        json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": nodes, "edges": edges } });
+    let span = |run: usize| json!({ "node": run % 10_000, "start_ns": 100 * run, "end_ns": 100 * run + 80 });
+    let row = |id: usize| json!({ "id": id, "runs": 15, "start_ns": 100 * id, "end_ns": 14_000_000, "busy_ns": 80 * id, "min_ns": 80, "max_ns": 80, "gap_ns": 300 });
+    let profile = json!({ "format": "gridloom-profile", "version": 1, "launch_ns": 15_000_000, "parallelism": 1.0, "method": "workers", "node_cost_ns": 50,
+        "remarks": ["a remark"], "nodes": (0..10_000).map(row).collect::<Vec<_>>(), "spans": (0..150_000).map(span).collect::<Vec<_>>(),
+        "critical_path": (0..10_000).map(|id| json!({ "node": id, "start_ns": 100 * id, "end_ns": 100 * id + 80 })).collect::<Vec<_>>() });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("many", &picture.to_html(Some(&profile)), false) else { return };
+    assert_eq!(browser.value("bars.length"), json!(150_000));
+    assert_eq!(browser.value("longest"), json!(80 * 9_999));
+    assert_ne!(
+        browser.value("fillOf(nodes.get(1), 'time')"),
+        browser.value("fillOf(nodes.get(9999), 'time')")
+    );
+    let text = browser.value("panel.textContent").to_string();
+    for part in ["workers", "a remark", "step 9999"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    if let Ok(path) = std::env::var("GRIDLOOM_PAGE_TIMES") {
+        let times = browser.value("JSON.stringify(performance.getEntriesByType('navigation')[0].toJSON())");
+        std::fs::write(path, times.as_str().unwrap_or_default()).expect("a file to write");
+    }
+    assert_eq!(browser.failures, [""; 0]);
+}
