@@ -4,7 +4,11 @@ const KIND_COLOURS = {
   event_record: '#9d755d', record: '#9d755d', event_wait: '#bab0ac', wait: '#bab0ac', child: '#79706e', if: '#b279a2', if_else: '#b279a2', 'if-else': '#b279a2', while: '#d67195',
   switch: '#b279a2', empty: '#c8ccd2', opaque: '#5f6b7a',
 };
-const HEAT = [[242, 240, 230], [253, 212, 120], [244, 140, 60], [205, 50, 60], [95, 15, 80]];
+// Longer is darker on a light page, and brighter on a dark one.
+const HEAT = {
+  light: [[242, 240, 230], [253, 212, 120], [244, 140, 60], [205, 50, 60], [95, 15, 80]],
+  dark: [[58, 62, 74], [104, 50, 112], [196, 62, 78], [246, 150, 56], [255, 232, 150]],
+};
 
 function mix(scale, share) {
   const place = Math.max(0, Math.min(1, share)) * (scale.length - 1);
@@ -13,11 +17,15 @@ function mix(scale, share) {
   return scale[low].map((value, channel) => Math.round(value * (1 - part) + scale[low + 1][channel] * part));
 }
 
+function heat(share) {
+  return 'rgb(' + mix(HEAT[document.documentElement.dataset.theme] || HEAT.light, share).join(',') + ')';
+}
+
 function fillOf(node, mode) {
   if (mode === 'time') {
     if (!node.times) return '#c8ccd2';
-    // The square root spreads short times apart; the longest node is always the darkest.
-    return 'rgb(' + mix(HEAT, Math.sqrt(node.times.busy_ns / longest)).join(',') + ')';
+    // The square root spreads short times apart.
+    return heat(Math.sqrt(node.times.busy_ns / longest));
   }
   return KIND_COLOURS[node.kind] || '#8f99a6';
 }

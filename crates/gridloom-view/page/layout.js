@@ -124,7 +124,13 @@ function arrange() {
       drawn.push(node);
       if (node.open) node.bodies.forEach(body => place(body, node.left + body.x, node.top + body.y));
     }
-    for (const edge of graph.edges) drawnEdges.push(edge);
+    for (const edge of graph.edges) {
+      // An edge that would run straight through the nodes between its ends goes around them.
+      const middle = node => node.left + node.width / 2;
+      const through = edge.to.layer - edge.from.layer > 1 && Math.abs(middle(edge.from) - middle(edge.to)) < 20;
+      edge.around = through && graph.width < 900 ? x + graph.width + 10 : 0;
+      drawnEdges.push(edge);
+    }
   };
   place(picture.graph, 0, 0);
 }

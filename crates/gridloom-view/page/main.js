@@ -14,7 +14,7 @@ function legend() {
   made.replaceChildren();
   const entry = (colour, text) => { const item = element('span', null, made); const mark = element('i', null, item); mark.style.background = colour; item.append(text); };
   if (colourMode === 'time') {
-    for (const share of [0, 0.25, 0.5, 1]) entry('rgb(' + mix(HEAT, share).join(',') + ')', duration(longest * share * share));
+    for (const share of [0, 0.25, 0.5, 1]) entry(heat(share), duration(longest * share * share));
   } else {
     for (const kind of new Set([...nodes.values()].map(node => node.kind))) entry(KIND_COLOURS[kind] || '#8f99a6', kind);
   }

@@ -31,8 +31,8 @@ if (profile) {
     if (node) node.times = row;
   }
   (profile.critical_path || []).forEach(step => {
-    const node = nodes.get(step.node);
-    if (node) node.critical = true;
+    // The nodes around it are on the path too.
+    for (let node = nodes.get(step.node); node && !node.critical; node = node.parent) node.critical = true;
   });
 }
 let longest = 1;

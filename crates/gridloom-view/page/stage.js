@@ -108,10 +108,12 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
   const strokes = { plain: [], programmatic: [], critical: [], selected: [] };
   for (const edge of drawnEdges) {
     const from = edge.from, to = edge.to;
-    const x1 = from.left + from.width / 2, y1 = from.top + from.height, x2 = to.left + to.width / 2, y2 = to.top;
-    if (!isSeen(Math.min(x1, x2) - 40, Math.min(y1, y2) - 40, Math.max(x1, x2) + 40, Math.max(y1, y2) + 40)) continue;
+    const aside = edge.around && !tiny;
+    const x1 = from.left + from.width / (aside ? 1 : 2), y1 = from.top + (aside ? Math.min(from.height, NODE.head) / 2 : from.height);
+    const x2 = to.left + to.width / (aside ? 1 : 2), y2 = to.top + (aside ? Math.min(to.height, NODE.head) / 2 : 0);
+    if (!isSeen(Math.min(x1, x2) - 40, Math.min(y1, y2) - 40, Math.max(x1, x2, edge.around) + 40, Math.max(y1, y2) + 40)) continue;
     const kind = from === selected || to === selected ? 'selected' : from.critical && to.critical ? 'critical' : edge.programmatic ? 'programmatic' : 'plain';
-    strokes[kind].push(x1, y1, x2, y2);
+    strokes[kind].push(x1, y1, x2, y2, aside ? edge.around : 0);
   }
   const styles = { plain: [colour, 1.2, []], programmatic: [colour, 1.2, [5, 4]], critical: [critical, 2.2, []], selected: [accent, 2.2, []] };
   for (const [kind, points] of Object.entries(strokes)) {
@@ -122,9 +124,14 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
     pen.lineWidth = tiny ? 1 / view.scale : width;
     pen.setLineDash(dash);
     pen.beginPath();
-    for (let at = 0; at < points.length; at += 4) {
-      const [x1, y1, x2, y2] = points.slice(at, at + 4);
+    for (let at = 0; at < points.length; at += 5) {
+      const [x1, y1, x2, y2, around] = points.slice(at, at + 5);
       pen.moveTo(x1, y1);
+      if (around) {
+        const side = (8 * around - x1 - x2) / 6;
+        pen.bezierCurveTo(side, y1, side, y2, x2 + 4, y2);
+        continue;
+      }
       if (tiny) { pen.lineTo(x2, y2); continue; }
       const bend = Math.max(14, Math.min(60, Math.abs(y2 - y1) / 2));
       pen.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2 - 4);
@@ -133,11 +140,12 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
     pen.setLineDash([]);
     if (tiny) continue;
     pen.beginPath();
-    for (let at = 0; at < points.length; at += 4) {
+    for (let at = 0; at < points.length; at += 5) {
       const x = points[at + 2], y = points[at + 3];
+      const [side, up] = points[at + 4] ? [6, 3.5] : [3.5, 6];
       pen.moveTo(x, y);
-      pen.lineTo(x - 3.5, y - 6);
-      pen.lineTo(x + 3.5, y - 6);
+      pen.lineTo(points[at + 4] ? x + side : x - side, y - up);
+      pen.lineTo(x + side, points[at + 4] ? y + up : y - up);
       pen.closePath();
     }
     pen.fill();

@@ -1,8 +1,11 @@
 //! Files that lie. Each is an error with a reason, never a crash.
+//!
+//! `GRIDLOOM_HOSTILE_FILES=100000` changes a file more often, `GRIDLOOM_RANDOM_SEED=7` in another way.
 
 use gridloom::prelude::*;
 use gridloom::{LoadOptions, Result};
 
+use crate::random_graphs::variable;
 use crate::support::{GraphKernels, Random, refused};
 
 /// Returns a file with a bit of everything.
@@ -97,9 +100,9 @@ fn cut_and_changed_files_never_crash() {
     // A changed document with right checksums, so that it gets further.
     let file = gridloom_file::GraphFile::from_bytes(&bytes, &gridloom_file::Limits::default()).unwrap();
     let text = serde_json::to_string(&file.document).unwrap();
-    let mut random = Random::new(7);
+    let mut random = Random::new(variable("GRIDLOOM_RANDOM_SEED").unwrap_or(7));
     let mut accepted = 0;
-    for _ in 0..2000 {
+    for _ in 0..variable("GRIDLOOM_HOSTILE_FILES").unwrap_or(2000) {
         let mut bytes = text.clone().into_bytes();
         for _ in 0..1 + random.below(3) {
             // Mostly numbers, since few other changes leave a document.
