@@ -74,8 +74,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Returns Gridloom's own kernels, compiled at their first use.
     pub(crate) fn builtins(&self) -> Result<Arc<Module>> {
-        let text = || graph::builtin_text(self.context.overlaps_kernels());
-        let load = || Module::from_ptx(&self.context, self.id, &text()).map(Arc::new);
+        let load = || Module::from_ptx(&self.context, self.id, graph::BUILTIN_PTX).map(Arc::new);
         self.builtins.get(load).cloned()
     }
 }

@@ -218,7 +218,10 @@ impl<'a> Builder<'a> {
     /// Adds steps to a graph, and returns their nodes.
     fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
         let mut nodes = Nodes::with_capacity(steps.len());
-        let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
+        // Inside bodies all edges are full. With programmatic ones there, driver 580.159 now and then
+        // launches a kernel of the next pass while it is still active: the GPU reports
+        // SKEDCHECK22_INVALIDATE_ACTIVE_QMD, and the context is lost.
+        let programmatic = graph == self.root && self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
         let mut last_conditional = None;
         for step in steps {
             let mut edges = Edges::of(&step.after, &nodes, programmatic);

@@ -1,10 +1,10 @@
 //! Conditionals that the device decides: their nodes, bodies, handles and the counting of passes.
 
-use super::super::edges::{Edges, Nodes};
+use super::super::edges::Edges;
 use super::super::node_map::{DeciderNodes, DriverNode};
 use super::super::parameters::{Decider, has_decider};
 use super::super::plan::{Step, Work};
-use super::{Builder, PROGRAMMATIC_EDGES_SINCE, Runs};
+use super::{Builder, Runs};
 use crate::driver::DriverResult;
 use crate::sys::*;
 use gridloom_core::graph::{ConditionKey, NodeKey};
@@ -127,7 +127,7 @@ impl Builder<'_> {
             }
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
-                let last = self.end_of_pass(steps, &nodes);
+                let last = Edges::full(last_steps(steps).iter().map(|&step| nodes[step]));
                 let kernel = resources.builtins().loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
                 self.origins.push((added, origin));
@@ -138,23 +138,6 @@ impl Builder<'_> {
         }
         self.node_map.set(origin, DriverNode { unit: self.unit, node }, place);
         Ok(node)
-    }
-
-    /// Returns what the kernel that ends a pass waits for. If that is one kernel, and the
-    /// driver and the GPU support it, the ending kernel starts while that kernel still runs.
-    fn end_of_pass(&self, steps: &[Step], nodes: &Nodes) -> Edges {
-        let last = last_steps(steps);
-        if let [step] = *last
-            && matches!(steps[step].work, Work::Node)
-            && let Operation::Kernel(op) = self.definition.node(steps[step].origin).operation()
-            && !op.config().cooperative
-            && op.config().cluster.is_none()
-            && self.driver.supports(PROGRAMMATIC_EDGES_SINCE)
-            && self.lowering.resources.shared.context.overlaps_kernels()
-        {
-            return Edges::programmatic(nodes[step]);
-        }
-        Edges::full(last.iter().map(|&step| nodes[step]))
     }
 
     /// Counts a pass of a body that kernels of the user decide.
