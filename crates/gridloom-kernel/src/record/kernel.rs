@@ -29,18 +29,18 @@ pub fn record_kernel(
     instance: TypeId,
     is_unchecked: bool,
     name: &str,
-    record: impl FnOnce(),
+    record: fn(),
 ) -> Result<Arc<Recorded>, RecordError> {
     let instance = (instance, is_unchecked);
     if let Some(known) = RECORDED.lock().get(&instance) {
         return Ok(known.clone());
     }
-    let recorded = Arc::new(record_anew(is_unchecked, name, record)?);
+    let recorded = Arc::new(record_anew(is_unchecked, name, &record)?);
     Ok(RECORDED.lock().entry(instance).or_insert(recorded).clone())
 }
 
 /// Records a kernel, whether it was recorded before or not.
-pub fn record_anew(is_unchecked: bool, name: &str, record: impl FnOnce()) -> Result<Recorded, RecordError> {
+pub fn record_anew(is_unchecked: bool, name: &str, record: &dyn Fn()) -> Result<Recorded, RecordError> {
     let before = start(name, is_unchecked);
     let ended = catch_unwind(AssertUnwindSafe(record));
     let program = finish(before);

@@ -284,7 +284,7 @@ pub unsafe fn load<P>(
     instance: TypeId,
     is_unchecked: bool,
     name: &str,
-    record: impl FnOnce(),
+    record: fn(),
 ) -> Result<Kernel<RustParams<P>>>
 where
     RustParams<P>: Parameters + RustSignature,
