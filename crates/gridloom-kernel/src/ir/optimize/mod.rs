@@ -1,5 +1,5 @@
-//! Makes a recorded kernel fast. Every pass keeps what the kernel computes, and which check fails
-//! first.
+//! Makes a recorded kernel fast. Every pass keeps what the kernel computes, and whether a check
+//! fails. All but [`merge`] keep which check fails first.
 //!
 //! | pass | what it does |
 //! |---|---|
@@ -11,11 +11,15 @@
 //! | [`liveness`] | removes what nobody reads |
 //! | [`version`] | adds a second version of the kernel for launches of ordinary size, which computes in 32 bits |
 
+mod addresses;
 mod compact;
+mod conditions;
+mod facts;
 mod fold;
 mod liveness;
 mod merge;
 mod range;
+mod ranges;
 mod rules;
 mod select;
 mod sink;

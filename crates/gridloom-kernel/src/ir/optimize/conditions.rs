@@ -1,0 +1,167 @@
+//! Simpler conditions.
+
+use std::rc::Rc;
+
+use super::facts::as_less;
+use super::fold::integer_suffix;
+use super::ranges::{DEPTH, values};
+use super::values::{Arg, Expr, Number, Pass};
+use crate::ir::Ty;
+
+fn complement(order: &str) -> Option<&'static str> {
+    Some(match order {
+        "setp.lt" => "setp.ge",
+        "setp.ge" => "setp.lt",
+        "setp.gt" => "setp.le",
+        "setp.le" => "setp.gt",
+        "setp.eq" => "setp.ne",
+        "setp.ne" => "setp.eq",
+        _ => return None,
+    })
+}
+
+/// The comparison with its operands exchanged.
+fn exchanged(order: &str) -> Option<&'static str> {
+    Some(match order {
+        "setp.lt" => "setp.gt",
+        "setp.gt" => "setp.lt",
+        "setp.le" => "setp.ge",
+        "setp.ge" => "setp.le",
+        "setp.eq" => "setp.eq",
+        "setp.ne" => "setp.ne",
+        _ => return None,
+    })
+}
+
+impl Pass<'_> {
+    /// Returns whether one of two conditions is known to be the opposite of the other.
+    pub(super) fn are_opposite(&self, a: Number, b: Number) -> bool {
+        let (Some(x), Some(y)) = (self.expr(a), self.expr(b)) else { return false };
+        let is_not = |expr: &Expr, of: Number| {
+            expr.op == "not" && expr.suffix == "pred" && expr.args[..] == [Arg::Value(of)]
+        };
+        is_not(&x, b)
+            || is_not(&y, a)
+            || integer_suffix(x.suffix).is_some()
+                && x.suffix == y.suffix
+                && x.args == y.args
+                && complement(&x.op) == Some(&*y.op)
+    }
+
+    pub(super) fn logic(&mut self, op: &str, args: &[Number]) -> Option<Number> {
+        let truths: Vec<Option<bool>> = args.iter().map(|&arg| self.truth(arg)).collect();
+        match (op, args, &truths[..]) {
+            ("and" | "or", &[a, b], _) if a == b => Some(a),
+            ("and", &[a, b], _) if self.are_opposite(a, b) => Some(self.constant(Ty::Bool, 0)),
+            ("or", &[a, b], _) if self.are_opposite(a, b) => Some(self.constant(Ty::Bool, 1)),
+            ("and", &[_, b], [Some(true), _]) => Some(b),
+            ("and", &[a, _], [_, Some(true)]) => Some(a),
+            ("and", _, [Some(false), _] | [_, Some(false)]) => Some(self.constant(Ty::Bool, 0)),
+            ("or", &[_, b], [Some(false), _]) => Some(b),
+            ("or", &[a, _], [_, Some(false)]) => Some(a),
+            ("or", _, [Some(true), _] | [_, Some(true)]) => Some(self.constant(Ty::Bool, 1)),
+            ("xor", &[_, b], [Some(false), _]) => Some(b),
+            ("xor", &[a, _], [_, Some(false)]) => Some(a),
+            ("xor", &[_, b], [Some(true), _]) => self.one("not", "pred", Ty::Bool, b),
+            ("xor", &[a, _], [_, Some(true)]) => self.one("not", "pred", Ty::Bool, a),
+            ("not", _, &[Some(truth)]) => Some(self.constant(Ty::Bool, (!truth).into())),
+            ("not", &[a], _) => {
+                let expr: Rc<Expr> = self.expr(a)?;
+                let inner = values(&expr.args)?;
+                if !inner.iter().all(|&arg| self.is_usable(arg)) {
+                    return None;
+                }
+                match (&*expr.op, expr.suffix) {
+                    ("not", "pred") => Some(inner[0]),
+                    ("and" | "or", "pred") => {
+                        let op = if expr.op == "and" { "or" } else { "and" };
+                        let (a, b) = (
+                            self.one("not", "pred", Ty::Bool, inner[0])?,
+                            self.one("not", "pred", Ty::Bool, inner[1])?,
+                        );
+                        self.two(op, "pred", Ty::Bool, a, b)
+                    }
+                    (order, suffix) if integer_suffix(suffix).is_some() => {
+                        let order = complement(order)?;
+                        self.two(order, suffix, Ty::Bool, inner[0], inner[1])
+                    }
+                    _ => None,
+                }
+            }
+            ("and" | "or", &[a, b], _) if a > b => {
+                let op = if op == "and" { "and" } else { "or" };
+                self.two(op, "pred", Ty::Bool, b, a)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn comparison(
+        &mut self,
+        op: &str,
+        suffix: &'static str,
+        a: Number,
+        b: Number,
+    ) -> Option<Number> {
+        let (width, is_signed) = integer_suffix(suffix)?;
+        let order = op.strip_prefix("setp.")?;
+        let whole = (a, b);
+        let decided = match as_less(order, a, b) {
+            Some((a, b, is_less)) => self.less(suffix, a, b, DEPTH).map(|less| less == is_less),
+            None => {
+                let (ra, rb) =
+                    (self.range_as(a, width, is_signed, DEPTH), self.range_as(b, width, is_signed, DEPTH));
+                let apart = ra.high < rb.low || rb.high < ra.low;
+                let is_equal = if a == b { Some(true) } else { apart.then_some(false) };
+                is_equal.map(|equal| equal == (order == "eq"))
+            }
+        };
+        if let Some(decided) = decided {
+            return Some(self.constant(Ty::Bool, decided.into()));
+        }
+        // A condition that was stored as a number.
+        if self.constant_of(b) == Some(0)
+            && let "eq" | "ne" = order
+            && let Some(expr) = self.expr(a)
+            && expr.op == "selp"
+            && let Some(args) = values(&expr.args)
+            && let (Some(1), Some(0)) = (self.constant_of(args[0]), self.constant_of(args[1]))
+            && self.is_usable(args[2])
+        {
+            return if order == "ne" { Some(args[2]) } else { self.one("not", "pred", Ty::Bool, args[2]) };
+        }
+        if self.constant_of(a).is_some() && self.constant_of(b).is_none() {
+            let op = exchanged(op)?;
+            return self.two(op, suffix, Ty::Bool, b, a);
+        }
+        // Two values that each fit into 32 bits.
+        if width == 64
+            && (!is_signed || [a, b].iter().all(|&value| self.range_as(value, 64, true, DEPTH).low >= 0))
+            && let (Some(a), Some(b)) = (self.narrow(a), self.narrow(b))
+        {
+            let op: &'static str = match order {
+                "eq" => "setp.eq",
+                "ne" => "setp.ne",
+                "lt" => "setp.lt",
+                "le" => "setp.le",
+                "gt" => "setp.gt",
+                "ge" => "setp.ge",
+                _ => return None,
+            };
+            let narrow = self.two(op, "u32", Ty::Bool, a, b)?;
+            self.note_same(narrow, op, suffix, whole);
+            return Some(narrow);
+        }
+        if width == 64
+            && !is_signed
+            && let "lt" | "ge" = order
+            && let (Some(a), Some(b)) = (self.low_difference(a, b), self.narrow(b))
+        {
+            let op = if order == "lt" { "setp.lt" } else { "setp.ge" };
+            let narrow = self.two(op, "u32", Ty::Bool, a, b)?;
+            self.note_same(narrow, op, suffix, whole);
+            return Some(narrow);
+        }
+        None
+    }
+}

@@ -1,0 +1,179 @@
+//! What tests tell of values: orders, and ranges where a test has led.
+
+use super::fold::{integer_suffix, number};
+use super::range::Range;
+use super::ranges::{DEPTH, values};
+use super::values::{Arg, Number, Pass};
+use crate::ir::ty::Class;
+
+/// The order and its arguments of a comparison: whether `a < b`, or its opposite.
+pub(super) fn as_less(order: &str, a: Number, b: Number) -> Option<(Number, Number, bool)> {
+    Some(match order {
+        "lt" => (a, b, true),
+        "gt" => (b, a, true),
+        "ge" => (a, b, false),
+        "le" => (b, a, false),
+        _ => return None,
+    })
+}
+
+impl Pass<'_> {
+    /// Returns whether `a < b`, where that is known.
+    pub(super) fn less(&self, suffix: &'static str, a: Number, b: Number, depth: usize) -> Option<bool> {
+        let (width, is_signed) = integer_suffix(suffix)?;
+        if a == b {
+            return Some(false);
+        }
+        let (ra, rb) = (self.range_as(a, width, is_signed, depth), self.range_as(b, width, is_signed, depth));
+        if ra.high < rb.low {
+            return Some(true);
+        }
+        if ra.low >= rb.high {
+            return Some(false);
+        }
+        if let Some(known) = self.order((suffix, a, b)) {
+            return Some(known);
+        }
+        if self.order((suffix, b, a)) == Some(true) {
+            return Some(false);
+        }
+        if is_signed || depth == 0 {
+            return None;
+        }
+        // A sum that does not wrap around is not below its parts.
+        if let Some(sum) = self.expr(a)
+            && sum.op == "add"
+            && sum.suffix == suffix
+            && let Some(parts) = values(&sum.args)
+            && parts.contains(&b)
+            && let [one, other] =
+                [parts[0], parts[1]].map(|part| self.range_as(part, width, false, depth - 1))
+            && one.plus(other).is_in(Range::of_bits(width, false))
+        {
+            return Some(false);
+        }
+        // What is at most another value that is less.
+        let expr = self.expr(a)?;
+        let args = values(&expr.args)?;
+        let from = match &*expr.op {
+            "add" if expr.suffix == suffix => {
+                let less = self.constant_of(args[1]).map(|bits| -number(bits, width, true))?;
+                let x = self.range_as(args[0], width, false, depth - 1);
+                (less > 0 && x.low >= less).then_some((args[0], true))?
+            }
+            "and" if integer_suffix(expr.suffix) == Some((width, false)) => (args[0], false),
+            "shr" | "div" | "rem" if expr.suffix == suffix => (args[0], false),
+            "sub" if expr.suffix == suffix => {
+                (self.less(suffix, args[0], args[1], depth - 1) == Some(false)).then_some((args[0], false))?
+            }
+            _ => return None,
+        };
+        let (x, is_strict) = from;
+        if self.less(suffix, x, b, depth - 1) == Some(true) {
+            return Some(true);
+        }
+        // x ≤ b, and a < x.
+        (is_strict && (x == b || self.less(suffix, b, x, depth - 1) == Some(false))).then_some(true)
+    }
+
+    /// Notes that a condition has a value.
+    pub(super) fn assume(&mut self, condition: Number, holds: bool) {
+        if self.constant_of(condition).is_some() {
+            return;
+        }
+        self.set_truth(condition, holds);
+        if let Some((op, suffix, (a, b))) = self.same_as(condition)
+            && let Some(order) = op.strip_prefix("setp.")
+        {
+            self.assume_order(order, suffix, a, b, holds);
+        }
+        let Some(expr) = self.expr(condition) else { return };
+        let Some(args) = values(&expr.args) else { return };
+        match (&*expr.op, expr.suffix) {
+            ("not", "pred") => self.assume(args[0], !holds),
+            ("and", "pred") if holds => args.iter().for_each(|&arg| self.assume(arg, true)),
+            ("or", "pred") if !holds => args.iter().for_each(|&arg| self.assume(arg, false)),
+            (op, suffix) => {
+                if let Some(order) = op.strip_prefix("setp.") {
+                    self.assume_order(order, suffix, args[0], args[1], holds);
+                }
+            }
+        }
+    }
+
+    pub(super) fn assume_order(
+        &mut self,
+        order: &str,
+        suffix: &'static str,
+        a: Number,
+        b: Number,
+        holds: bool,
+    ) {
+        let Some((width, is_signed)) = integer_suffix(suffix) else { return };
+        let range = |pass: &Self, number| pass.range_as(number, width, is_signed, DEPTH);
+        let (ra, rb) = (range(self, a), range(self, b));
+        match (order, holds) {
+            ("eq", true) | ("ne", false) => {
+                self.limit(a, rb, width, is_signed);
+                self.limit(b, ra, width, is_signed);
+            }
+            ("ne", true) | ("eq", false) => {
+                if rb.low == rb.high && ra.low == rb.low {
+                    self.limit(a, Range::new(ra.low + 1, ra.high), width, is_signed);
+                }
+                if rb.low == rb.high && ra.high == rb.low {
+                    self.limit(a, Range::new(ra.low, ra.high - 1), width, is_signed);
+                }
+            }
+            _ => {
+                let Some((a, b, is_less)) = as_less(order, a, b) else { return };
+                let is_less = is_less == holds;
+                let (ra, rb) = (range(self, a), range(self, b));
+                self.set_order((suffix, a, b), is_less);
+                if is_less {
+                    self.limit(a, Range::new(ra.low, ra.high.min(rb.high - 1)), width, is_signed);
+                    self.limit(b, Range::new(rb.low.max(ra.low + 1), rb.high), width, is_signed);
+                } else {
+                    self.limit(a, Range::new(ra.low.max(rb.low), ra.high), width, is_signed);
+                    self.limit(b, Range::new(rb.low, rb.high.min(ra.high)), width, is_signed);
+                }
+            }
+        }
+    }
+
+    /// Notes the range of a value, as an instruction read it.
+    pub(super) fn limit(&mut self, value: Number, range: Range, width: u32, is_signed: bool) {
+        let ty = self.ty(value);
+        if range.low > range.high || !ty.is_integer() {
+            return;
+        }
+        let fits =
+            |range: Range| ty.is_signed() == is_signed || range.is_in(Range::of_bits(width - 1, false));
+        if !fits(range) {
+            return;
+        }
+        self.refine(value, range);
+        // What it was extended from has the same range.
+        if let Some(expr) = self.expr(value)
+            && let ("cvt", "u64.u32", [Arg::Value(inner)]) = (&*expr.op, expr.suffix, &expr.args[..])
+            && range.is_in(Range::of_bits(32, false))
+        {
+            self.limit(*inner, range, 32, false);
+        }
+        // The low half of what fits into it.
+        if let Some(expr) = self.expr(value)
+            && let ("cvt", "u32.u64", [Arg::Value(inner)]) = (&*expr.op, expr.suffix, &expr.args[..])
+            && range.low >= 0
+            && self.range_as(*inner, 64, false, DEPTH).is_in(Range::of_bits(32, false))
+        {
+            self.refine_wide(*inner, range);
+        }
+    }
+
+    /// Notes the range of a value of 64 bits, as an unsigned number that fits into 32.
+    pub(super) fn refine_wide(&mut self, value: Number, range: Range) {
+        if self.ty(value).class() == Class::B64 {
+            self.refine(value, range);
+        }
+    }
+}
