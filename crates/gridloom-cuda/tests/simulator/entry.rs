@@ -2,7 +2,7 @@
 
 use super::{objects, streams, violations, world};
 use gridloom_cuda::sys::CUresult;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::any::type_name;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -34,7 +34,10 @@ macro_rules! entries {
                     // A function item has no state: there is one value of its type.
                     let function: F = unsafe { std::mem::zeroed() };
                     match before(type_name::<F>()) {
-                        Verdict::Run => function($($argument),*),
+                        Verdict::Run => {
+                            let _locked = Locked::new(type_name::<F>());
+                            function($($argument),*)
+                        }
                         Verdict::Fail(code) => code,
                         Verdict::RunAndFail(code) => {
                             FAILS.set(true);
@@ -203,6 +206,51 @@ const IN_CONTEXT: &[&str] = &[
     "cuModuleLoadDataEx",
     "cuStreamCreateWithPriority",
 ];
+
+/// Calls during which a driver waits for everything in the context, while the calls of other
+/// threads wait for this one.
+const WAITS_FOR_ALL: &[&str] = &[
+    "cuGraphInstantiateWithParams",
+    "cuMemAllocManaged",
+    "cuMemFreeHost",
+    "cuMemFree_v2",
+    "cuMemHostAlloc",
+    "cuModuleLoadDataEx",
+    "cuModuleUnload",
+];
+
+/// Calls that wait and let other threads call meanwhile.
+const WAITS_ALONE: &[&str] = &["cuCtxSynchronize", "cuEventSynchronize", "cuStreamSynchronize"];
+
+/// The lock of the context, if the environment asks for it (`GRIDLOOM_SIMULATED_LOCK=1`). Tests in
+/// which the device waits for the calling thread do not end with it.
+static CONTEXT: LazyLock<Option<RwLock<()>>> = LazyLock::new(|| {
+    let asked = std::env::var_os("GRIDLOOM_SIMULATED_LOCK").is_some_and(|value| value == "1");
+    asked.then(RwLock::default)
+});
+
+/// The part of the context's lock that a call has.
+enum Locked {
+    Nothing,
+    Shared(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
+    Alone(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
+}
+
+impl Locked {
+    fn new(function: &'static str) -> Self {
+        let Some(context) = &*CONTEXT else { return Locked::Nothing };
+        let name = NAMES.lock().get(function).copied().unwrap_or(function);
+        if WAITS_ALONE.contains(&name) {
+            Locked::Nothing
+        } else if WAITS_FOR_ALL.contains(&name) {
+            let alone = context.write();
+            streams::synchronize_all();
+            Locked::Alone(alone)
+        } else {
+            Locked::Shared(context.read())
+        }
+    }
+}
 
 fn before(function: &'static str) -> Verdict {
     let name = NAMES.lock().get(function).copied().unwrap_or(function);

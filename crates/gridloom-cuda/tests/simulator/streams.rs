@@ -183,7 +183,7 @@ fn stream_query(raw: CUstream) -> CUresult {
     if stream(raw).is_idle() { OK } else { CUresult::CUDA_ERROR_NOT_READY }
 }
 
-fn synchronize_all() -> CUresult {
+pub fn synchronize_all() -> CUresult {
     let all: Vec<Arc<Stream>> = world(|world| world.streams.values().cloned().collect());
     all.iter().for_each(|stream| stream.wait());
     OK

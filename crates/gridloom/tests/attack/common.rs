@@ -8,7 +8,18 @@ use super::step::{LENGTHS, Operand, Step, with_memory};
 /// Adds any operation.
 pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
     let kernels = &step.world.kernels;
-    match step.below(24) {
+    let mut what = step.below(24);
+    let name = match what {
+        7 | 8 => "set-conditions",
+        10..=12 => "fills",
+        13..=16 => "copies",
+        19 | 22 | 23 => "event-nodes",
+        _ => "",
+    };
+    if is_left_out(name) {
+        what = 0;
+    }
+    match what {
         0..=2 => {
             let operand = step.operand()?;
             let len = operand.len() + usize::from(step.choices.one_in(12));

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use gridloom::prelude::*;
 
-use super::step::Step;
+use super::step::{Step, ends_soon, runs};
 use super::{graphs, is_left_out};
+use crate::support::is_cpu;
 
 fn executable(step: &mut Step<'_>) -> Result<Arc<Executable>> {
     match step.maybe(&step.world.executables) {
@@ -55,6 +56,9 @@ pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
 pub(crate) fn launch_and_drop(step: &mut Step<'_>) -> Result<()> {
     let (graph, stream) = (step.graph()?, step.stream()?);
     let executable = graph.instantiate()?;
+    if !ends_soon(&executable)? {
+        return Ok(());
+    }
     if is_left_out("outliving") && leaves_memory(&executable.graph()?) {
         return Ok(());
     }
@@ -67,11 +71,21 @@ pub(crate) fn launch_and_drop(step: &mut Step<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Takes over the parameters of a graph.
+pub(crate) fn update(executable: &Executable, graph: &Graph) -> Result<()> {
+    if is_cpu(&executable.device()) {
+        return executable.update(graph);
+    }
+    // A loop may have no limit yet.
+    let (copy, _) = graph.deep_clone()?;
+    if runs(&copy)? == u64::MAX { Ok(()) } else { executable.update(&copy) }
+}
+
 /// Changes or asks one.
 pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
     let executable = executable(step)?;
     match step.below(15) {
-        0 | 1 => executable.update(&step.graph()?),
+        0 | 1 => update(&executable, &step.graph()?),
         2 => {
             let (copy, _) = executable.graph()?.deep_clone()?;
             executable.update(&copy)
@@ -113,7 +127,7 @@ pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
             let node = step.node()?;
             let node = executable.node(&node)?;
             match step.below(8) {
-                0 => node.set_enabled(false),
+                0 if !is_left_out("disabled-nodes") => node.set_enabled(false),
                 1 => node.set_enabled(true),
                 2 => {
                     let _ = (node.is_enabled(), node.label(), format!("{:?}", node.operation()));

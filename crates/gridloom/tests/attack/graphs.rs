@@ -5,12 +5,9 @@ use std::sync::Arc;
 use gridloom::Body;
 use gridloom::prelude::*;
 
-use super::common;
-use super::step::{LENGTHS, Operand, Step, size, with_memory};
+use super::step::{LENGTHS, Operand, PASSES, Step, ends_soon, size, with_memory};
+use super::{common, is_left_out};
 use crate::support::is_cpu;
-
-/// The most passes of a loop whose end nothing else assures.
-const PASSES: u64 = 3;
 
 /// Adds any operation to a graph, or after a node.
 pub(crate) fn add(step: &mut Step<'_>) -> Result<()> {
@@ -65,7 +62,19 @@ pub(crate) fn structure<P: GraphOps>(
     place: &P,
     graph: Option<&Graph>,
 ) -> Result<Vec<P::Body>> {
-    let (node, bodies): (Node, Vec<P::Body>) = match step.below(16) {
+    let kind = step.below(16);
+    let name = match kind {
+        1..=5 => "allocations",
+        6 | 7 => "children",
+        8 | 9 | 13 => "branches",
+        10 | 12 | 14 => "loops",
+        11 | 15 => "switches",
+        _ => "",
+    };
+    if is_left_out(name) {
+        return Ok(Vec::new());
+    }
+    let (node, bodies): (Node, Vec<P::Body>) = match kind {
         0 => (place.empty()?, Vec::new()),
         1..=3 => {
             let len = match step.choices.below(20) {
@@ -151,6 +160,14 @@ pub(crate) fn structure<P: GraphOps>(
     Ok(bodies)
 }
 
+fn edge_kind(step: &mut Step<'_>) -> EdgeKind {
+    if step.choices.one_in(3) && !is_left_out("programmatic") {
+        EdgeKind::Programmatic
+    } else {
+        EdgeKind::Full
+    }
+}
+
 /// Changes or asks one node.
 pub(crate) fn node(step: &mut Step<'_>) -> Result<()> {
     let node = step.node()?;
@@ -189,7 +206,7 @@ pub(crate) fn node(step: &mut Step<'_>) -> Result<()> {
         8 => node.set_max_passes(Some(step.choices.below(4) as u64)),
         9 | 10 => {
             let other = step.node()?;
-            let kind = step.choices.pick(&[EdgeKind::Full, EdgeKind::Full, EdgeKind::Programmatic]);
+            let kind = edge_kind(step);
             node.after_with([&other], kind)
         }
         11 | 12 => node.delete(),
@@ -282,7 +299,7 @@ pub(crate) fn graph(step: &mut Step<'_>) -> Result<()> {
         }
         2 | 3 => {
             let (from, to) = (step.node()?, step.node()?);
-            let kind = step.choices.pick(&[EdgeKind::Full, EdgeKind::Full, EdgeKind::Programmatic]);
+            let kind = edge_kind(step);
             graph.add_edge(&from, &to, kind)
         }
         4 => {
@@ -368,11 +385,14 @@ pub(crate) fn instantiate(step: &mut Step<'_>) -> Result<()> {
         .node_priority(step.choices.one_in(4))
         .conditional_mode(step.choices.pick(&modes))
         .count_passes(step.choices.one_in(2))
-        .device_launch(step.choices.one_in(16));
-    if step.choices.one_in(8) {
+        .device_launch(step.choices.one_in(16) && !is_left_out("device-launch"));
+    if step.choices.one_in(8) && !is_left_out("uploads") {
         options = options.upload(&step.stream()?);
     }
     let executable = graph.instantiate_with(&options)?;
+    if !ends_soon(&executable)? {
+        return Ok(());
+    }
     step.world.executables.put(step.choices, Arc::new(executable));
     Ok(())
 }

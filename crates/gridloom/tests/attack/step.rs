@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gridloom::AllocSlice;
+use gridloom::op::{ConditionalForm, Operation, Test};
 use gridloom::prelude::*;
 
 use super::choices::Choices;
@@ -13,6 +14,7 @@ use super::lineage::Lineage;
 use super::token::{Intended, OnDrop, Token, call_in};
 use super::trace::Trace;
 use super::world::{Pool, World};
+use crate::support::is_cpu;
 
 /// What an operation of the attack is given.
 pub(crate) struct Step<'a> {
@@ -51,6 +53,9 @@ macro_rules! with_memory {
     };
 }
 pub(crate) use with_memory;
+
+/// The most passes of a loop whose end nothing else assures.
+pub(crate) const PASSES: u64 = 3;
 
 /// Lengths of buffers, so that some fit each other.
 pub(crate) const LENGTHS: &[usize] = &[1, 1, 4, 64, 300];
@@ -109,12 +114,11 @@ impl Step<'_> {
             Some(buffer) if !self.choices.one_in(if buffer.is_closed() { 1 } else { 12 }) => Ok(buffer),
             _ => {
                 let len = self.choices.pick(LENGTHS);
-                let kind = self.choices.pick(&[
-                    MemoryKind::Device,
-                    MemoryKind::Device,
-                    MemoryKind::Host,
-                    MemoryKind::Managed,
-                ]);
+                let kind = match self.choices.below(4) {
+                    2 if !is_left_out("host-memory") => MemoryKind::Host,
+                    3 if !is_left_out("managed-memory") => MemoryKind::Managed,
+                    _ => MemoryKind::Device,
+                };
                 let buffer = self.device().alloc_in::<i32>(len, kind)?;
                 buffer.write(&vec![1; len])?;
                 self.world.buffers.put(self.choices, buffer.clone());
@@ -208,10 +212,10 @@ impl Step<'_> {
             2 => LaunchConfig::new((3, 2, 1), (7, 3, 1)),
             3 => usual.shared(1000),
             4 => usual.shared(u32::MAX),
-            5 => usual.cooperative(),
-            6 => usual.cluster(2),
-            7 => usual.priority(self.choices.i32()),
-            8 => usual.programmatic(),
+            5 if !is_left_out("cooperative") => usual.cooperative(),
+            6 if !is_left_out("clusters") => usual.cluster(2),
+            7 if !is_left_out("priorities") => usual.priority(self.choices.i32()),
+            8 if !is_left_out("programmatic") => usual.programmatic(),
             9 => LaunchConfig::new((1, 70_000, 1), 1),
             _ => usual,
         }
@@ -272,6 +276,38 @@ impl Step<'_> {
             }
         }
     }
+}
+
+/// The most nodes that a launch on a GPU may run. Nothing can end a launch there that takes hours.
+const MOST_RUNS: u64 = 3000;
+
+/// Returns whether launches of an executable end soon. CPU devices see to that themselves.
+///
+/// It looks at the executable and not at the graph: another thread may have added a loop, and not
+/// its limit yet, when the executable was made.
+pub(crate) fn ends_soon(executable: &Executable) -> Result<bool> {
+    Ok(is_cpu(&executable.device()) || runs(&executable.graph()?)? <= MOST_RUNS)
+}
+
+/// Returns the number of nodes that a launch of a graph runs at most.
+pub(crate) fn runs(graph: &Graph) -> Result<u64> {
+    let mut total = 0u64;
+    for node in graph.nodes() {
+        let passes = match node.operation()? {
+            Operation::Conditional(op) if op.form == ConditionalForm::While => {
+                let count = if let Test::Count(count) = op.test { count } else { u64::MAX };
+                count.min(op.max_passes.unwrap_or(u64::MAX))
+            }
+            _ => 1,
+        };
+        for body in node.bodies()? {
+            // A pass takes time without nodes too.
+            let pass = runs(&body)?.saturating_add(1);
+            total = total.saturating_add(pass.saturating_mul(passes));
+        }
+        total = total.saturating_add(1);
+    }
+    Ok(total)
 }
 
 /// Nodes of a graph, with those of all graphs inside it.

@@ -9,6 +9,7 @@ use gridloom::prelude::*;
 use parking_lot::Mutex;
 
 use super::choices::Choices;
+use super::executables;
 use super::world::World;
 
 /// A panic that the attack means. Others are finds.
@@ -151,7 +152,11 @@ pub(crate) fn call_in(world: &Arc<World>, choices: &mut Choices) {
             world.graphs.put(choices, executable.graph()?);
             Ok(())
         }),
-        17 => world.executables.get(choices).zip(world.graphs.get(choices)).map(|(e, g)| e.update(&g)),
+        17 => world
+            .executables
+            .get(choices)
+            .zip(world.graphs.get(choices))
+            .map(|(e, g)| executables::update(&e, &g)),
         18 => world.executables.get(choices).zip(world.nodes.get(choices)).map(|(executable, node)| {
             executable.passes(&node)?;
             executable.node(&node)?.set_enabled(true)
