@@ -152,9 +152,15 @@ impl<'a> Changes<'a> {
         make: impl FnOnce(&ParamType) -> Result<ArgValue>,
     ) -> Result<()> {
         let mut row = self.row(node)?;
-        let kernel = &row.launch().kernel;
-        let value = param_type(&**kernel, index).and_then(make).map_err(|error| row.at_node(error))?;
-        row.own_value(index as usize, value)
+        let value = match row.table().param_type(row.row, index) {
+            Some(param) => make(param),
+            // The error says why there is no type.
+            None => param_type(&*row.launch().kernel, index).and_then(make),
+        };
+        match value {
+            Ok(value) => row.own_value(index as usize, value),
+            Err(error) => Err(row.at_node(error)),
+        }
     }
 
     /// Sets all arguments of a kernel. `write` writes them one after the other. Fails if the node

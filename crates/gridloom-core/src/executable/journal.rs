@@ -14,6 +14,8 @@ pub(super) struct Record {
     pub(super) spilled: u32,
     /// Whether [`Journal::pointers`] has old pointers of the row.
     pub(super) has_pointers: bool,
+    /// Whether an argument changed on which the contract of the kernel depends.
+    pub(super) needs_check: bool,
 }
 
 /// Pointers of a row before one change.
@@ -25,8 +27,8 @@ pub(super) struct OldPointers {
 pub(super) enum Old {
     /// The pointer at this index of the row.
     One(u32, Pointer),
-    /// All pointers of the row.
-    All(Pointers),
+    /// All pointers of the row. They are boxed because single pointers are replaced far more often.
+    All(Box<Pointers>),
 }
 
 /// The old contents of changed rows, until the changes are committed or undone. Memory in the
@@ -72,7 +74,7 @@ impl Journal {
         for OldPointers { old, .. } in self.pointers.iter().rev().filter(|old| old.row == number) {
             match old {
                 Old::One(number, pointer) => pointers[*number as usize] = *pointer,
-                Old::All(all) => pointers.clone_from(all),
+                Old::All(all) => pointers.clone_from(&**all),
             }
         }
         pointers
@@ -86,7 +88,10 @@ impl Old {
             Old::One(number, pointer) => {
                 Old::One(number, std::mem::replace(&mut pointers[number as usize], pointer))
             }
-            Old::All(all) => Old::All(std::mem::replace(pointers, all)),
+            Old::All(mut all) => {
+                std::mem::swap(pointers, &mut *all);
+                Old::All(all)
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::graph::{ConditionKey, CowDefinition, Definition, NodeKey};
 use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region, RegionId, ranges_overlap};
-use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_address};
+use crate::op::contract::{GivenMemory, Integer, Launched, ParamType, Signature, plain_address};
 use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
 use crate::speed::ArgBytes;
 
@@ -49,6 +49,8 @@ struct ArgSlot {
     offset: u32,
     size: u32,
     holds: Holds,
+    /// Whether the contract of the kernel depends on the argument.
+    is_checked: bool,
 }
 
 /// The contents of an argument.
@@ -81,8 +83,10 @@ pub(super) struct Row {
     pub(super) record: u32,
     /// The identity of the kernel. The definition keeps the kernel alive.
     kernel: usize,
-    /// The signature that every change is checked against.
+    /// The signature that changes are checked against.
     signature: Option<Arc<Signature>>,
+    /// Whether the contract depends on where memory lies.
+    checks_places: bool,
     config: LaunchConfig,
     pub(super) bytes: ArgBytes,
     slots: SmallVec<[ArgSlot; 4]>,
@@ -147,10 +151,12 @@ impl ArgTable {
         let number = if *known == 0 { self.rows.len() } else { *known as usize - 1 };
         *known = number as u32 + 1;
         let args = &launch.args;
-        let slot = |slot: &crate::op::ParamLayout| ArgSlot {
+        let signature = launch.kernel.signature();
+        let slot = |(index, slot): (usize, &crate::op::ParamLayout)| ArgSlot {
             offset: slot.offset,
             size: slot.size,
             holds: Holds::Value,
+            is_checked: signature.is_some_and(|signature| signature.depends_on(index)),
         };
         let mut row = Row {
             node,
@@ -161,10 +167,11 @@ impl ArgTable {
             is_simple: launch.kernel.params().is_some() && args.owner.is_none(),
             record: NONE,
             kernel: identity(&launch.kernel),
-            signature: launch.kernel.signature().cloned(),
+            signature: signature.cloned(),
+            checks_places: signature.is_some_and(|signature| signature.depends_on_places()),
             config: launch.config,
             bytes: ArgBytes::new(&args.bytes),
-            slots: args.layout.iter().map(slot).collect(),
+            slots: args.layout.iter().enumerate().map(slot).collect(),
             pointers: args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect(),
         };
         row.find_pointers();
@@ -204,7 +211,8 @@ impl ArgTable {
                 Some(bytes) => *bytes,
                 None => journal.spill(&row.bytes),
             };
-            journal.records.push(Record { row: number, bytes, spilled, has_pointers: false });
+            let record = Record { row: number, bytes, spilled, has_pointers: false, needs_check: false };
+            journal.records.push(record);
         }
     }
 
@@ -215,6 +223,9 @@ impl ArgTable {
         let row = &mut self.rows[row];
         match row.slots.get(index) {
             Some(slot) if slot.size as usize == value.len() && slot.holds == Holds::Value => {
+                if slot.is_checked {
+                    self.journal.records[row.record as usize].needs_check = true;
+                }
                 write_at(&mut row.bytes, slot.offset as usize, value);
                 true
             }
@@ -244,11 +255,14 @@ impl ArgTable {
         let Some(&ArgSlot { offset, holds: Holds::Pointer(pointer), .. }) = there.slots.get(index) else {
             return false;
         };
-        let (Target::Memory { .. }, Some(region), Base::Allocation(allocation)) =
+        let (Target::Memory { region: old, .. }, Some(region), Base::Allocation(allocation)) =
             (there.pointers[pointer as usize].target, RegionId::of(memory), &memory.base)
         else {
             return false;
         };
+        if old.bytes() != region.bytes() || there.checks_places {
+            self.journal.records[there.record as usize].needs_check = true;
+        }
         let entry = self.pool.add_use(allocation);
         let address = self.pool.address(entry).wrapping_add(memory.offset);
         self.replace_pointer(row, pointer, Target::Memory { region, entry });
@@ -294,8 +308,9 @@ impl ArgTable {
         let pointers = args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect();
         let number = row as u32;
         let row = &mut self.rows[row];
-        self.journal.records[row.record as usize].has_pointers = true;
-        let old = Old::All(std::mem::replace(&mut row.pointers, pointers));
+        let record = &mut self.journal.records[row.record as usize];
+        (record.has_pointers, record.needs_check) = (true, true);
+        let old = Old::All(Box::new(std::mem::replace(&mut row.pointers, pointers)));
         self.journal.pointers.push(OldPointers { row: number, old });
         row.bytes.copy_from_slice(&args.bytes);
         row.find_pointers();
@@ -328,6 +343,8 @@ impl ArgTable {
             return true;
         }
         self.touch(row);
+        let record = self.rows[row].record as usize;
+        self.journal.records[record].needs_check = true;
         if is_moved {
             for (number, given) in (0..).zip(&args.pointers) {
                 if !self.rows[row].pointers[number as usize].target.is(&given.value) {
@@ -360,14 +377,22 @@ impl ArgTable {
         self.journal.checked = None;
     }
 
-    /// Returns the first changed row whose arguments break the contract of its kernel.
+    /// Returns the first changed row whose arguments break the contract of its kernel. The contract
+    /// was kept before, so rows are skipped if nothing changed that it depends on.
     #[inline]
     pub(super) fn broken(&self) -> Option<RowId> {
-        let changed = self.journal.records.iter().map(|record| record.row).filter(|&row| row != NONE);
-        changed.map(|row| row as RowId).find(|&row| {
+        let records = self.journal.records.iter();
+        let changed = records.filter(|record| record.needs_check && record.row != NONE);
+        changed.map(|record| record.row as RowId).find(|&row| {
             let row = &self.rows[row];
             row.signature.as_deref().is_some_and(|signature| !signature.is_kept_by(row))
         })
+    }
+
+    /// Returns the type of an argument, if the launch has types.
+    #[inline]
+    pub(super) fn param_type(&self, row: RowId, index: u32) -> Option<&ParamType> {
+        self.rows[row].signature.as_deref()?.params().get(index as usize)
     }
 
     /// Checks a row against the contract of its kernel.
@@ -552,6 +577,15 @@ impl ArgTable {
 
     #[inline]
     fn clear_journal(&mut self) {
+        if !self.journal.pointers.is_empty() {
+            self.forget_old_pointers();
+        }
+        self.journal.records.clear();
+        self.journal.bytes.clear();
+        self.journal.checked = None;
+    }
+
+    fn forget_old_pointers(&mut self) {
         for OldPointers { old, .. } in self.journal.pointers.drain(..) {
             match old {
                 Old::One(_, pointer) => self.pool.remove_use_of_pointer(&pointer),
@@ -560,9 +594,6 @@ impl ArgTable {
                 }
             }
         }
-        self.journal.records.clear();
-        self.journal.bytes.clear();
-        self.journal.checked = None;
     }
 
     /// Returns the arguments of a row. `launch` is the row's launch in the definition.

@@ -92,6 +92,7 @@ functions! {
     cuCtxPopCurrent_v2(out: *mut CUcontext) => put(out, CURRENT.replace(ptr::null_mut()));
     cuCtxGetCurrent(out: *mut CUcontext) => put(out, CURRENT.get());
     cuCtxSynchronize() => DONE;
+    cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) => { put(least, 0); put(greatest, 0) };
     cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode) => DONE;
 
     cuMemAlloc_v2(out: *mut CUdeviceptr, bytes: usize) => put_memory(out, bytes);

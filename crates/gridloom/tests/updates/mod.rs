@@ -2,6 +2,7 @@
 //! held.
 
 mod changes;
+mod contracts;
 mod disabling;
 mod events;
 mod in_flight;

@@ -233,6 +233,29 @@ impl Signature {
         Ok(Signature { params, contract, lengths, pointers, integers, element_sizes })
     }
 
+    /// Returns whether the contract depends on the value of an argument. Any other value of such an
+    /// argument keeps a contract that was kept.
+    pub(crate) fn depends_on(&self, index: usize) -> bool {
+        match self.params.get(index).map(|param| param.kind) {
+            Some(ParamKind::Value(_)) => {
+                let mut depends = false;
+                let sides = self.contract.bounds().iter().flat_map(|bound| [&bound.number, &bound.other]);
+                for expr in self.contract.held().map(|(_, elements)| elements).chain(sides) {
+                    expr.visit(&mut |part| {
+                        depends |= matches!(part, Expr::Argument(argument) if *argument as usize == index);
+                    });
+                }
+                depends
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns whether the contract depends on where memory lies, and not only on its length.
+    pub(crate) fn depends_on_places(&self) -> bool {
+        !self.contract.disjoint.is_empty()
+    }
+
     /// Returns the types of the parameters.
     pub fn params(&self) -> &[ParamType] {
         &self.params

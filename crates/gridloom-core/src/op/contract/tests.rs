@@ -221,3 +221,18 @@ fn a_kernel_with_a_signature_answers_for_the_one_it_runs() {
     assert!(signed.properties().contains(&("contract".into(), "argument 0 holds 2".into())));
     assert!(Arc::ptr_eq(&without_signature(&signature().of_kernel(&signed)), &plain));
 }
+
+#[test]
+fn a_contract_depends_on_memory_lengths_and_the_numbers_it_computes_with() {
+    let value = || ParamType::value::<u32>();
+    let params = || [pointer(4), length(U32), value(), value(), value()];
+    let contract = Contract::new().holds(0, arg(2) * 3).at_most(arg(3), 5);
+    let signature = Signature::new(params(), contract).expect("it fits");
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5].map(|index| signature.depends_on(index)),
+        [true, true, true, true, false, true]
+    );
+    assert!(!signature.depends_on_places());
+    let apart = Signature::new([pointer(4), pointer(4)], Contract::new().disjoint(0, 1)).expect("it fits");
+    assert!(apart.depends_on_places());
+}
