@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
+use gridloom::ForeignOptions;
 use gridloom::prelude::*;
+use gridloom_core::backend::AsDevice;
+use gridloom_cuda::CudaDevice;
 
 use super::common;
 use super::graphs;
@@ -114,6 +117,39 @@ fn structure(step: &mut Step<'_>, capture: &Capture) -> Result<()> {
             _ => drop(common::add(step, &body.graph()?)?),
         }
     }
+    Ok(())
+}
+
+/// Has the driver capture calls that Gridloom does not know. The code may give up or panic.
+pub(crate) fn foreign(step: &mut Step<'_>) -> Result<()> {
+    let capture = capture(step)?;
+    let buffers = [step.buffer()?, step.buffer()?];
+    let end = step.below(8);
+    let mut options =
+        ForeignOptions::from(step.choices.pick(&[CaptureMode::ThreadLocal, CaptureMode::Relaxed]));
+    if step.choices.one_in(2) {
+        options = options.keeping(Arc::new(step.token()));
+    }
+    let device = step.world.device.as_device().clone();
+    // SAFETY: the calls use memory of Gridloom's only, as operands, and within its bounds.
+    let nodes = unsafe {
+        capture.foreign(options, |stream| {
+            let cuda = device.as_any().downcast_ref::<CudaDevice>();
+            let driver = cuda.expect("another device has refused the code").driver();
+            let [one, other] = [buffers[0].address()?, buffers[1].address()?];
+            let bytes = 4 * buffers[0].len().min(buffers[1].len());
+            driver.cu_memset_d8_async(one, 1, bytes, stream.raw())?;
+            if one != other {
+                driver.cu_memcpy_async(other, one, bytes, stream.raw())?;
+            }
+            match end {
+                0 => Intended::panic(step.choices),
+                1 => Err(Error::new(ErrorKind::InvalidArgument, "given up by the attack")),
+                _ => Ok(()),
+            }
+        })?
+    };
+    nodes.iter().for_each(|node| step.keep_node(node));
     Ok(())
 }
 

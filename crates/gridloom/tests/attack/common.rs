@@ -4,6 +4,7 @@ use gridloom::prelude::*;
 
 use super::is_left_out;
 use super::step::{LENGTHS, Operand, Step, with_memory};
+use super::world::rust_increase;
 
 /// Adds any operation.
 pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
@@ -14,6 +15,7 @@ pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
         10..=12 => "fills",
         13..=16 => "copies",
         19 | 22 | 23 => "event-nodes",
+        20 | 21 => "callback-with",
         _ => "",
     };
     if is_left_out(name) {
@@ -61,6 +63,12 @@ pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
             with_memory!(&left, |left| {
                 place.launch(&kernels.countdown, LaunchConfig::one(), (&condition, left))
             })
+        }
+        // A simulated driver knows kernels by name.
+        9 if step.choices.one_in(3) && step.world.device.name() != "simulated" => {
+            let (kernel, x) = (rust_increase::load(&step.device())?, step.operand()?);
+            let (config, by) = (step.config(x.len()), step.choices.i32());
+            with_memory!(&x, |x| place.launch(&kernel, config, (x, by)))
         }
         9 => match &step.world.hostile {
             Some(hostile) => {
@@ -126,9 +134,6 @@ pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
                 assert_eq!(values.len(), len);
                 callback();
             };
-            if is_left_out("callback-with") {
-                return place.callback(|| ());
-            }
             with_memory!(&memory, |memory| place.callback_with(memory, look))
         }
         _ => place.wait(&step.event()?),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gridloom::ProfileOptions;
 use gridloom::prelude::*;
 
 use super::step::{Step, ends_soon, runs};
@@ -84,7 +85,26 @@ pub(crate) fn update(executable: &Executable, graph: &Graph) -> Result<()> {
 /// Changes or asks one.
 pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
     let executable = executable(step)?;
-    match step.below(15) {
+    match step.below(18) {
+        15 => {
+            let stream = step.stream()?;
+            if is_left_out("profiles") {
+                return Ok(());
+            }
+            let options = ProfileOptions::new().max_runs(step.choices.below(4));
+            let profile = executable.profile_with(&stream, &options.timer_kernels(step.choices.one_in(4)))?;
+            let _ = (profile.to_string(), profile.to_json(), profile.to_chrome_trace());
+            Ok(())
+        }
+        16 | 17 => {
+            let (node, value, place) = (step.node()?, step.choices.i32(), step.choices.below(4));
+            let node = executable.node(&node)?;
+            match step.choices.below(3) {
+                0 => node.set_arg(place, value),
+                1 => node.set_arg(place, value as u32),
+                _ => node.set_arg(place, &step.buffer()?),
+            }
+        }
         0 | 1 => update(&executable, &step.graph()?),
         2 => {
             let (copy, _) = executable.graph()?.deep_clone()?;

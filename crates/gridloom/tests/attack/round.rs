@@ -38,6 +38,7 @@ const OPERATIONS: &[(&str, usize, Operation)] = &[
     ("record", 6, captures::record),
     ("drive", 8, captures::drive),
     ("scope", 3, captures::scope),
+    ("foreign", 3, captures::foreign),
     ("call", 6, callables::call),
     ("own", 16, lineage::act),
 ];

@@ -72,6 +72,14 @@ pub(crate) struct HostileKernels {
     pub(crate) count: Kernel<()>,
 }
 
+/// A kernel in Rust: `x[i] += by`.
+#[gridloom::kernel]
+pub(crate) fn rust_increase(x: gridloom::Out<i32>, by: i32) {
+    if let Some((_, x)) = x.mine() {
+        *x = x.wrapping_add(by);
+    }
+}
+
 pub(crate) type Work = Callable<(Param<[i32]>, Param<i32>, Scalar<i32>, Shape)>;
 pub(crate) type Adder = Callable<(Param<[i32]>, Scalar<i32>)>;
 
