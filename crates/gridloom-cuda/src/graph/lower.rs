@@ -218,9 +218,9 @@ impl<'a> Builder<'a> {
     /// Adds steps to a graph, and returns their nodes.
     fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
         let mut nodes = Nodes::with_capacity(steps.len());
-        // Inside bodies all edges are full. With programmatic ones there, driver 580.159 now and then
-        // launches a kernel of the next pass while it is still active: the GPU reports
-        // SKEDCHECK22_INVALIDATE_ACTIVE_QMD, and the context is lost.
+        // Inside bodies all edges are full, as a precaution. Under load driver 580.159 now and then
+        // launches a kernel that is still active (SKEDCHECK22_INVALIDATE_ACTIVE_QMD), and the context
+        // is lost. Programmatic edges in bodies are suspected, not proven: see docs/gpu-results.md.
         let programmatic = graph == self.root && self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
         let mut last_conditional = None;
         for step in steps {
