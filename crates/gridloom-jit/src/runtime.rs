@@ -123,7 +123,7 @@ pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const Ent
 
 /// A function that makes an access in some threads. The address increases by a step from thread to
 /// thread, and a thread takes part if its 32-bit mask is not zero. `frame` has the elements, each
-/// for all lanes before the next.
+/// for all lanes before the next. An element of less than 32 bits takes 32 bits there.
 pub(crate) type Masked = unsafe extern "C" fn(*mut u8, i64, *const u32, *mut u8, u32);
 
 /// Packs the number of lanes, the size of an element in bytes and the number of elements of a
@@ -152,13 +152,13 @@ unsafe fn masked(
         }
         let memory = first.wrapping_offset((step as isize).wrapping_mul(lane as isize));
         for element in 0..elements {
-            let held = size * (element * lanes + lane);
+            let held = size.max(4) * (element * lanes + lane);
             access(size, memory.wrapping_add((size * element) as usize), frame.wrapping_add(held as usize));
         }
     }
 }
 
-/// Loads elements of 4 or 8 bytes, as [`Masked`] describes.
+/// Loads elements of 1, 2, 4 or 8 bytes, as [`Masked`] describes.
 ///
 /// # Safety
 /// The elements may be accessed and are aligned to their size. There are as many masks and elements
@@ -174,12 +174,12 @@ pub(crate) unsafe extern "C" fn load_masked(
     unsafe {
         masked([first, frame], step, masks, shape, |size, memory, held| match size {
             8 => *held.cast::<u64>() = racy::load(memory, 8),
-            _ => *held.cast::<u32>() = racy::load(memory, 4) as u32,
+            size => *held.cast::<u32>() = racy::load(memory, size) as u32,
         });
     }
 }
 
-/// Stores elements of 4 or 8 bytes, as [`Masked`] describes.
+/// Stores elements of 1, 2, 4 or 8 bytes, as [`Masked`] describes.
 ///
 /// # Safety
 /// As for [`load_masked`].
@@ -194,7 +194,7 @@ pub(crate) unsafe extern "C" fn store_masked(
     unsafe {
         masked([first, frame], step, masks, shape, |size, memory, held| match size {
             8 => racy::store(memory, 8, *held.cast::<u64>()),
-            _ => racy::store(memory, 4, u64::from(*held.cast::<u32>())),
+            size => racy::store(memory, size, u64::from(*held.cast::<u32>())),
         });
     }
 }

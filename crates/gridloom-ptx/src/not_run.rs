@@ -159,7 +159,7 @@ impl NotRun {
         })
     }
 
-    /// The family of an instruction, if it is one of the table.
+    /// Returns the family of an instruction, if it is one of the table.
     ///
     /// ```
     /// use gridloom_ptx::NotRun;
@@ -178,13 +178,13 @@ impl NotRun {
         NOT_RUN.iter().find(|family| family.instructions.iter().any(is))
     }
 
-    /// All mnemonics of the table.
+    /// Returns all mnemonics of the table.
     pub(crate) fn mnemonics() -> impl Iterator<Item = &'static str> {
         let patterns = NOT_RUN.iter().flat_map(|family| family.instructions);
         patterns.map(|pattern| pattern.split_once('.').map_or(*pattern, |(mnemonic, _)| mnemonic))
     }
 
-    /// The table in Markdown, as the documents have it.
+    /// Returns the table in Markdown, as the documents have it.
     ///
     /// ```
     /// assert!(gridloom_ptx::NotRun::markdown().contains("| textures and surfaces | `tex`, `tld4`"));

@@ -12,7 +12,7 @@ use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
 /// The exponent for zero, which is a multiple of all.
 pub(crate) const MOST: u32 = 63;
 
-/// The exponent of a special register, in groups of so many threads.
+/// Returns the exponent of a special register, in groups of so many threads.
 pub(crate) fn special(register: SpecialReg, lanes: u32) -> u32 {
     match register {
         SpecialReg::Dim(DimSpecial::Tid, Dim::X) | SpecialReg::Plain(PlainSpecial::LaneId) => {
@@ -24,12 +24,12 @@ pub(crate) fn special(register: SpecialReg, lanes: u32) -> u32 {
     }
 }
 
-/// The exponent of a constant.
+/// Returns the exponent of a constant.
 pub(crate) fn constant(value: u64) -> u32 {
     value.trailing_zeros().min(MOST)
 }
 
-/// The exponent of what an instruction computes of operands whose exponents are known.
+/// Returns the exponent of what an instruction computes of operands whose exponents are known.
 pub(crate) fn of(
     native: &Native,
     operand: impl Fn(usize) -> u32,
@@ -57,8 +57,8 @@ pub(crate) fn of(
     exponent.min(MOST)
 }
 
-/// The shape of a result whose first operand rises by a step from a multiple of a power of two that
-/// no thread of the group gets past.
+/// Returns the shape of a result whose first operand rises by a step from a multiple of a power of
+/// two that no thread of the group gets past.
 pub(crate) fn shape(
     native: &Native,
     operands: &[Shape],

@@ -259,10 +259,11 @@ impl Rematerialization {
     /// next, and those that the interpreter reads before that.
     ///
     /// The point of entry decides, not the point of suspension: paths may join there, and not all
-    /// of them can compute the value again.
+    /// of them can compute the value again. A group may be entered before a collective, but threads
+    /// that have parted are not: the interpreter executes the collective and what follows it.
     pub(crate) fn kept(&self, flow: &Flow<'_>, pc: Pc, live: &SlotSet) -> SlotSet {
         let mut entry = pc;
-        while entry < flow.range.end && flow.role(entry) == Role::Interpreted {
+        while entry < flow.range.end && flow.is_interpreted_alone(entry) {
             entry += 1;
         }
         let mut kept = live.clone();

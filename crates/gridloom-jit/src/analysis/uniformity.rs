@@ -284,7 +284,7 @@ fn exponent_of(flow: &Flow<'_>, exponents: &[u32], source: Source) -> u32 {
     }
 }
 
-/// The same of what an instruction computes.
+/// Returns the same of what an instruction computes.
 fn result_exponent(flow: &Flow<'_>, exponents: &[u32], op: &Op, native: Option<&Native>, lanes: u32) -> u32 {
     match (op, native) {
         (Op::Map(map), Some(native)) if map.destinations().len() == 1 => {

@@ -29,7 +29,7 @@ pub(super) enum Lane {
 }
 
 impl Emitter<'_> {
-    /// The first and the last of some threads, of which there are any.
+    /// Returns the first and the last of some threads, of which there are any.
     pub(super) fn ends_of(&mut self, bits: Value) -> [Value; 2] {
         let first = self.b.ins().ctz(bits);
         let above = self.b.ins().clz(bits);
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         [first, last]
     }
 
-    /// The first and the last of the threads where a guard holds, or of those that run.
+    /// Returns the first and the last of the threads where a guard holds, or of those that run.
     fn active_ends(&mut self, guard: Option<&Val>) -> [Lane; 2] {
         let own = self.plan.flow.instruction(self.pc).guard;
         if let Some(party) = &self.party
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         ends.map(Lane::Found)
     }
 
-    /// A step times the number of a thread, in 64 bits.
+    /// Returns a step times the number of a thread, in 64 bits.
     fn distance(&mut self, lane: Lane, step: i64) -> Value {
         match lane {
             Lane::Known(lane) => self.b.ins().iconst(I64, step.wrapping_mul(i64::from(lane))),
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value in one thread.
+    /// Returns a value in one thread.
     fn at_lane(&mut self, value: &Val, class: Class, lane: Lane) -> Value {
         match (value, lane) {
             (&Val::Affine(first, step), Lane::Found(_)) => {
@@ -90,8 +90,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A result that is affine because its operands are, in the threads that run: what others would
-    /// compute may have wrapped around.
+    /// Returns a result that is affine because its operands are, in the threads that run: what
+    /// others would compute may have wrapped around.
     pub(super) fn evaluate_affine_of_some(&mut self, native: &Native, operands: &[Val], shape: Shape) -> Val {
         let step = match shape {
             Shape::Affine(step) => step,

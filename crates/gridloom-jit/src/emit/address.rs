@@ -228,7 +228,7 @@ impl Emitter<'_> {
     /// Leaves compiled code unless a truth value holds. `fault` says whether the interpreter is
     /// then certain to raise a fault.
     pub(super) fn require(&mut self, valid: Value, fault: bool) {
-        let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
+        let (exit, go_on) = (self.exit_before(fault), self.b.create_block());
         self.b.ins().brif(valid, go_on, &[], exit, &[]);
         self.go_on_in(go_on);
     }
@@ -326,7 +326,7 @@ impl Emitter<'_> {
             let bad = self.vector_of(!(USUAL - 1) | (u64::from(access.align) - 1), Class::B64);
             let found = self.b.ins().band(all.unwrap_or(bad), bad);
             let any = self.b.ins().vany_true(found);
-            let (exit, go_on) = (self.exit_here(false), self.b.create_block());
+            let (exit, go_on) = (self.exit_before(false), self.b.create_block());
             self.b.ins().brif(any, exit, &[], go_on, &[]);
             self.go_on_in(go_on);
             self.facts.checked_groups.push((parts.clone(), access.align, offset));
@@ -353,7 +353,7 @@ impl Emitter<'_> {
     /// whether the interpreter is then certain to raise a fault.
     pub(super) fn leave_if_any(&mut self, bits: Value, fault: bool) {
         let any = self.b.ins().vany_true(bits);
-        let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
+        let (exit, go_on) = (self.exit_before(fault), self.b.create_block());
         self.b.ins().brif(any, exit, &[], go_on, &[]);
         self.go_on_in(go_on);
     }

@@ -95,7 +95,7 @@ impl Emitter<'_> {
         places.iter().zip(0..).all(|(&place, lane)| place == (host, at + lane * bytes as i32))
     }
 
-    /// The elements of all threads, by element, each as vectors of registers.
+    /// Returns the elements of all threads, by element, each as vectors of registers.
     pub(super) fn load_interleaved(
         &mut self,
         load: &Load,

@@ -91,6 +91,7 @@ impl Emitter<'_> {
         }
         let value = self.evaluate(&native, &operands, map);
         self.keeps_nan = false;
+        self.note_indices(&native, &operands, &value);
         for &slot in destinations {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());
@@ -233,7 +234,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The shape of a result of an operand that rises from a multiple of a power of two.
+    /// Returns the shape of a result of an operand that rises from a multiple of a power of two.
     fn aligned_shape(&self, native: &Native, operands: &[Shape], sources: &[Source]) -> Option<Shape> {
         let uniformity = self.plan.uniformity;
         let constant = |i: usize| match sources.get(i) {

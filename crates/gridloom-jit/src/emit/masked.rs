@@ -32,8 +32,8 @@ const INLINE: u32 = 16;
 const PAGE: i64 = 4096;
 
 impl Emitter<'_> {
-    /// The address in the first thread, checked for all, and the step, where the runtime can make
-    /// an access of elements of so many bytes.
+    /// Returns the address in the first thread, checked for all, and the step, where the runtime
+    /// can make an access of elements of so many bytes.
     fn masked_address(
         &mut self,
         (access, size): (Access, u32),
@@ -46,7 +46,7 @@ impl Emitter<'_> {
             && !access.narrow
             && step % i64::from(access.align) == 0
             && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes);
-        if !near || !matches!(size, 4 | 8) {
+        if !near || !matches!(size, 1 | 2 | 4 | 8) {
             return None;
         }
         // Addresses near one that is good are good.
@@ -73,9 +73,9 @@ impl Emitter<'_> {
         let Some([first, step]) = self.masked_address((access, size), &load.operand, address, offset) else {
             return false;
         };
-        let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size));
+        let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size.max(4)));
         self.call_masked(runtime::load_masked, [first, step, masks, frame], size, elements);
-        let class = Self::element(size);
+        let class = Self::element(size.max(4));
         let ty = vector_type(class).unwrap_or(I64);
         let mut at = 0;
         for &slot in &load.destinations {
@@ -103,11 +103,18 @@ impl Emitter<'_> {
         let Some([first, step]) = self.masked_address((access, size), &store.operand, address, offset) else {
             return false;
         };
-        let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size));
+        let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size.max(4)));
         let class = Self::element(size);
         let mut at = 0;
         for value in values {
-            for part in self.vectors(value, class) {
+            let parts = match value {
+                Val::One(value) if size < 4 => {
+                    let value = self.convert(*value, class, Class::B32);
+                    self.vectors(&Val::One(value), Class::B32)
+                }
+                value => self.vectors(value, class),
+            };
+            for part in parts {
                 self.b.ins().store(MemFlagsData::trusted(), part, frame, at);
                 at += 16;
             }
@@ -343,7 +350,9 @@ impl Emitter<'_> {
         values: &[Val],
         guard: &Val,
     ) {
-        if self.lanes > INLINE && self.store_masked(store, access, address, offset, values, guard) {
+        // Rows of narrow elements are rarely stored in part.
+        let rare = self.lanes > INLINE || store.size < 4;
+        if rare && self.store_masked(store, access, address, offset, values, guard) {
             return;
         }
         match self.places_by_masks(access, &store.operand, address, offset, guard) {
@@ -473,6 +482,21 @@ impl Emitter<'_> {
             _ => Class::B64,
         };
         let parts = self.vectors(address, class);
+        let known = self.facts.checked_words.iter().any(|(others, align, size, at)| {
+            *others == parts && *align >= access.align && *size >= access.size && *at == offset
+        });
+        let known = known || self.is_within_shared(access, operand);
+        if class == Class::B64
+            && let Some((words, bad)) = self.words_of_indices(access, &parts, offset)
+        {
+            if !known {
+                self.leave_if_bad(bad, masks, operand);
+                if masks.is_none() {
+                    self.facts.checked_words.push((parts, access.align, access.size, offset));
+                }
+            }
+            return Some(words);
+        }
         let mut addresses = parts.clone();
         if offset != 0 {
             // Sums wrap, as these addresses do.
@@ -483,17 +507,14 @@ impl Emitter<'_> {
             Class::B64 => addresses.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
             _ => addresses.clone(),
         };
-        let known = self.facts.checked_words.iter().any(|(others, align, size, at)| {
-            *others == parts && *align >= access.align && *size >= access.size && *at == offset
-        });
-        if known || self.is_within_shared(access, operand) {
+        if known {
             return Some(words);
         }
         let end = self.shared_limit(access.size, 0);
         let end = self.b.ins().ireduce(I32, end);
         let end = self.b.ins().splat(I32X4, end);
         let low = self.vector_of(u64::from(access.align) - 1, Class::B32);
-        let mut bad: Option<Value> = None;
+        let mut bad = Vec::new();
         for (i, &part) in words.iter().enumerate() {
             let mut wrong = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, part, end);
             if access.align > 1 {
@@ -504,19 +525,32 @@ impl Emitter<'_> {
                 let high = self.upper_halves(addresses[2 * i], addresses[2 * i + 1]);
                 wrong = self.b.ins().bor(wrong, high);
             }
-            if let Some(masks) = masks {
-                wrong = self.b.ins().band(wrong, masks[i]);
-            }
-            bad = Some(bad.map_or(wrong, |bad| self.b.ins().bor(bad, wrong)));
+            bad.push(wrong);
         }
-        self.leave_if_any(bad?, operand.narrow);
+        self.leave_if_bad(bad, masks, operand);
         if masks.is_none() {
             self.facts.checked_words.push((parts, access.align, access.size, offset));
         }
         Some(words)
     }
 
-    /// The upper halves of four values of 64 bits.
+    /// Leaves the instruction to the interpreter if any of some vectors is not zero where masks are
+    /// set.
+    fn leave_if_bad(&mut self, bad: Vec<Value>, masks: Option<&[Value]>, operand: &MemoryOperand) {
+        let mut any: Option<Value> = None;
+        for (i, mut wrong) in bad.into_iter().enumerate() {
+            if let Some(masks) = masks {
+                wrong = self.b.ins().band(wrong, masks[i]);
+            }
+            any = Some(any.map_or(wrong, |any| self.b.ins().bor(any, wrong)));
+        }
+        match any {
+            Some(any) => self.leave_if_any(any, operand.narrow),
+            None => self.defect("an access of no thread"),
+        }
+    }
+
+    /// Returns the upper halves of four values of 64 bits.
     pub(super) fn upper_halves(&mut self, low: Value, high: Value) -> Value {
         let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
         let bytes = [4u8, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31];

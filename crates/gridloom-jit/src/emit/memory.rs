@@ -91,7 +91,7 @@ impl Emitter<'_> {
         (every, some, done)
     }
 
-    /// The class that elements of a load or store have in memory.
+    /// Returns the class that elements of a load or store have in memory.
     pub(super) fn element(size: u32) -> Class {
         Class::of_bits(8 * size)
     }
@@ -236,9 +236,9 @@ impl Emitter<'_> {
         self.define(load.destinations[0], Val::Many(parts), class, guard);
     }
 
-    /// A vector of a row of elements. Where it is known that only its first threads load, no more
-    /// than these do: what lies behind may have been stored apart and just now, and a load of the
-    /// two would wait until both are in memory.
+    /// Returns a vector of a row of elements. Where it is known that only its first threads load,
+    /// no more than these do: what lies behind may have been stored apart and just now, and a load
+    /// of the two would wait until both are in memory.
     fn load_vector(&mut self, class: Class, part: usize, host: Value, at: i32) -> Value {
         let ty = vector_type(class).unwrap_or(I64);
         let per = per_vector(class);
@@ -304,7 +304,7 @@ impl Emitter<'_> {
         Some(known.contains(&(lane as u32)))
     }
 
-    /// The truth of a guard in a thread, or none where it is known to hold.
+    /// Returns the truth of a guard in a thread, or none where it is known to hold.
     fn condition(&mut self, guard: Option<&Val>, lane: usize) -> Option<Value> {
         let guard = guard.filter(|_| self.is_known_to_go(lane) != Some(true))?;
         Some(self.lane(guard, Class::Pred, lane))

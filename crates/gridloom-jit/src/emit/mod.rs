@@ -21,6 +21,7 @@ mod divergent;
 mod exit;
 mod float;
 mod fold;
+mod index_vectors;
 mod interleaved;
 mod load_sinking;
 mod map;
@@ -31,6 +32,7 @@ mod near;
 mod predicate;
 mod prefetch;
 mod rematerialize;
+mod restart;
 mod rounds;
 mod scalarized;
 mod share;
@@ -57,6 +59,7 @@ use crate::host;
 use crate::native::{Class, Kind, Native};
 use crate::spill_frame::FrameLayout;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
@@ -168,6 +171,8 @@ pub(crate) struct Emitter<'a> {
     side_exits: side_exits::SideExits,
     /// Instructions whose results are not known to be right yet.
     speculation: Option<speculative_nan::SpeculativeNan>,
+    /// Where the group can leave at an earlier instruction.
+    restart: Option<restart::Restart>,
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
@@ -181,6 +186,8 @@ pub(crate) struct Emitter<'a> {
     /// Integers that were extended with their sign in this block.
     extended: HashMap<(Value, Type), Value>,
     rows: load_sinking::LoadedRows,
+    /// What vectors of addresses were computed from, by the first of them.
+    indices: HashMap<Value, index_vectors::Indices>,
     /// Where the instruction being compiled starts, behind which everything is that is written
     /// later in the block.
     trunk: Option<Block>,
@@ -271,6 +278,7 @@ pub(crate) fn build(
         round,
         side_exits: side_exits::SideExits::default(),
         speculation: None,
+        restart: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         live_after: plan.flow.blocks[0].live_in.clone(),
@@ -278,6 +286,7 @@ pub(crate) fn build(
         spreads: HashMap::new(),
         extended: HashMap::new(),
         rows: load_sinking::LoadedRows::default(),
+        indices: HashMap::new(),
         trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
@@ -354,7 +363,8 @@ impl<'a> Emitter<'a> {
         self.defect.get_or_insert(what);
     }
 
-    /// A field of the machine, which stays what it is during a call: loaded once, at its start.
+    /// Returns a field of the machine, which stays what it is during a call: loaded once, at its
+    /// start.
     pub(crate) fn machine_field(&mut self, offset: usize, ty: Type) -> Value {
         if let Some(&value) = self.fields.get(&offset) {
             return value;
@@ -417,6 +427,12 @@ impl<'a> Emitter<'a> {
         for &mask in &masks[1..] {
             all = self.b.ins().band(all, mask);
         }
+        let lanes = self.b.func.dfg.value_type(all).lane_count();
+        if cfg!(target_arch = "x86_64") && matches!(lanes, 2 | 4) {
+            // One instruction fewer than a comparison with zero and a test.
+            let signs = self.b.ins().vhigh_bits(I32, all);
+            return self.b.ins().icmp_imm_u(IntCC::Equal, signs, (1 << lanes) - 1);
+        }
         self.b.ins().vall_true(all)
     }
 
@@ -470,6 +486,7 @@ impl<'a> Emitter<'a> {
         self.block_end = block.range.end;
         let mut live = flow.live_before(block).into_iter();
         self.live_after = live.next().unwrap_or_else(|| block.live_out.clone());
+        self.begin_restart(block.range.start, block.live_in.clone());
         for pc in block.range.clone() {
             let after = live.next().unwrap_or_else(|| block.live_out.clone());
             (self.pc, self.live) = (pc, std::mem::replace(&mut self.live_after, after));
@@ -492,6 +509,7 @@ impl<'a> Emitter<'a> {
                 Role::Compiled => {
                     self.check_speculation_before(instruction);
                     self.instruction(instruction);
+                    self.end_restart();
                 }
             }
         }

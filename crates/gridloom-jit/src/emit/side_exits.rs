@@ -20,11 +20,23 @@ use gridloom_interp::lanes::{Slot, Source};
 use std::rc::Rc;
 
 /// The contents of a register.
+#[derive(Clone)]
 pub(super) struct Held {
-    slot: Slot,
+    pub(super) slot: Slot,
     as_is: As,
 }
 
+impl Held {
+    /// Returns the values of its variables, unless it is a value of each thread by itself.
+    pub(super) fn values(&self) -> Option<&[Value]> {
+        match &self.as_is {
+            As::Values(values, _) => Some(values),
+            As::Scalarized(_) => None,
+        }
+    }
+}
+
+#[derive(Clone)]
 enum As {
     /// The values of its variables, and whether a NaN may be non-canonical.
     Values(Vec<Value>, bool),

@@ -71,10 +71,7 @@ impl Emitter<'_> {
         let mut speculation = match self.speculation.take() {
             Some(speculation) => speculation,
             None => {
-                let live = self.live_here();
-                let before = self.held(live.iter());
-                let exit = self.b.create_block();
-                self.write_exit_later(exit, self.pc, false, before);
+                let exit = self.exit_before(false);
                 let slots = SlotSet::new(self.plan.noncanonical_nan.len() as u32);
                 SpeculativeNan { masks: Vec::new(), truths: Vec::new(), slots, count: 0, exit }
             }

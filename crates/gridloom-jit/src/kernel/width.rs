@@ -63,7 +63,8 @@ impl CompiledKernel {
     /// Returns the size of the largest groups whose registers fit into those of the machine.
     /// Scattered accesses are emitted once per thread, so larger groups do not help if there are
     /// many of them. If there are only a few, beside rows of bytes, a larger group is better: a
-    /// small one would load few bytes of each row.
+    /// small one would load few bytes of each row. A few accesses at known distances in shared
+    /// memory are no reason against groups of 16.
     pub(super) fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
@@ -82,7 +83,7 @@ impl CompiledKernel {
             .collect();
         let function = &code.functions[0];
         let (shapes, _) = Uniformity::of(&flow, &natives, function.slots, GROUPS[0]);
-        let (mut scattered, mut packed) = (0, false);
+        let (mut scattered, mut strided, mut packed) = (0, 0, false);
         for pc in flow.range.clone() {
             let in_row = match &flow.instruction(pc).op {
                 Op::Load(load) => {
@@ -90,10 +91,13 @@ impl CompiledKernel {
                     let narrow =
                         row == Some(Row::Packed) && load.extend.signed_to.is_none_or(|bits| bits <= 32);
                     packed |= narrow;
-                    row == Some(Row::Whole) || narrow
+                    strided += usize::from(row == Some(Row::Strided));
+                    matches!(row, Some(Row::Whole | Row::Strided)) || narrow
                 }
                 Op::Store(store) => {
-                    in_row(&shapes, &store.operand, store.size, store.sources.len()).is_some()
+                    let row = in_row(&shapes, &store.operand, store.size, store.sources.len());
+                    strided += usize::from(row == Some(Row::Strided));
+                    row.is_some()
                 }
                 Op::Map(_) if natives[(pc - flow.range.start) as usize].is_none() => return GROUPS[0],
                 Op::Atomic(_) => false,
@@ -101,7 +105,7 @@ impl CompiledKernel {
             };
             scattered += usize::from(!in_row);
         }
-        if scattered > if packed { FEW } else { 0 } {
+        if strided > FEW || scattered > if packed { FEW } else { 0 } {
             return GROUPS[0];
         }
         let storage = emit::storage(&flow, &natives, &shapes);
@@ -116,7 +120,7 @@ impl CompiledKernel {
         let most = blocks.flat_map(|block| flow.live_before(block)).map(|live| vectors(&live)).max();
         // Elements that are widened and narrowed take registers on the way.
         let most = most.unwrap_or(0) * if packed && scattered == 0 { 2 } else { 1 };
-        let fits = |&&lanes: &&u32| most * (lanes / 8) <= VECTORS;
+        let fits = |&&lanes: &&u32| most * (lanes / 8) <= VECTORS && (strided == 0 || lanes <= GROUPS[1]);
         GROUPS.iter().rev().find(fits).copied().unwrap_or(GROUPS[0])
     }
 }
@@ -177,6 +181,8 @@ enum Row {
     Whole,
     /// With vectors of elements that are narrower than a register.
     Packed,
+    /// Each thread by itself, at a known distance from the one before in shared memory.
+    Strided,
 }
 
 /// Returns whether the threads of a group access consecutive elements, or one element for all.
@@ -194,6 +200,9 @@ fn in_row(shapes: &Uniformity, operand: &MemoryOperand, size: u32, elements: usi
             1 | 2 => Some(Row::Packed),
             _ => None,
         },
+        Shape::Affine(_) if elements == 1 && size == 4 && operand.space == Space::Shared => {
+            Some(Row::Strided)
+        }
         _ => None,
     }
 }

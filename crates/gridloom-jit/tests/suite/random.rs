@@ -84,7 +84,8 @@ fn large_groups_compute_what_the_interpreter_does() {
             continue;
         }
         let expected = run(&program, &text, None);
-        let threads = [8, 16, 32][(seed % 3) as usize];
+        // Which lanes are active is the same in groups that are warps, as they are in launches.
+        let threads = if text.contains("activemask") { 32 } else { [8, 16, 32][(seed % 3) as usize] };
         let found = run(&program, &text, Some(threads));
         assert!(found == expected, "seed {seed}, in groups of {threads}:\n{text}");
     }

@@ -40,7 +40,7 @@ pub struct SourceLocation {
 }
 
 impl InlinedAt {
-    /// File, line and column of the call.
+    /// Returns file, line and column of the call.
     #[must_use]
     pub const fn position(&self) -> (u32, u32, u32) {
         (self.file, self.line, self.column)
@@ -48,7 +48,7 @@ impl InlinedAt {
 }
 
 impl SourceLocation {
-    /// File, line and column.
+    /// Returns file, line and column.
     #[must_use]
     pub const fn position(&self) -> (u32, u32, u32) {
         (self.file, self.line, self.column)

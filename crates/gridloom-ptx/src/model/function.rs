@@ -2,7 +2,7 @@
 
 use super::debug::SourceLocation;
 use super::names::{LabelId, LocationId, RegId, SymbolId};
-use super::op::{Instruction, Op, Unsupported};
+use super::op::{ControlOp, GridDep, Instruction, Op, Unsupported};
 use super::registers::Registers;
 use super::span::Span;
 use super::types::{Linkage, VarSpace};
@@ -213,5 +213,45 @@ impl Body {
     #[must_use]
     pub fn target(&self, label: LabelId) -> usize {
         self.labels[label.index()].target as usize
+    }
+
+    /// Returns whether every thread that reaches the end of the body has executed
+    /// `griddepcontrol.wait` on the way. A kernel that does so ends after the kernels that it
+    /// depends on, although it may start before they end.
+    ///
+    /// The answer is `false` where that cannot be told: a wait with a guard does not count, and
+    /// neither does one after a call, because the called function may exit.
+    #[must_use]
+    pub fn always_waits(&self) -> bool {
+        let mut seen = vec![false; self.instructions.len()];
+        let mut ahead = vec![0];
+        while let Some(at) = ahead.pop() {
+            let Some(instruction) = self.instructions.get(at) else { return false };
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            let next = at + 1;
+            let Op::Control(op) = &instruction.op else {
+                ahead.push(next);
+                continue;
+            };
+            match op {
+                ControlOp::Ret { .. } | ControlOp::Exit | ControlOp::Call { .. } => return false,
+                ControlOp::Bra { target, .. } => ahead.push(self.target(*target)),
+                ControlOp::BrxIdx { table, .. } => {
+                    let targets = &self.branch_tables[table.index()].targets;
+                    ahead.extend(targets.iter().map(|&target| self.target(target)));
+                }
+                ControlOp::GridDepControl { action: GridDep::Wait } | ControlOp::Trap => {}
+                _ => {
+                    ahead.push(next);
+                    continue;
+                }
+            }
+            if instruction.guard.is_some() {
+                ahead.push(next);
+            }
+        }
+        true
     }
 }

@@ -195,7 +195,7 @@ pub(super) fn signature(f: &mut dyn Write, function: &Function) -> fmt::Result {
     writeln!(f, "{}.{kind} {}{lists}", linkage(function.linkage), attributes(&function.attributes))
 }
 
-/// A function without its body.
+/// Writes a function without its body.
 pub(super) fn prototype(f: &mut dyn Write, function: &Function) -> fmt::Result {
     signature(f, function)?;
     if function.body.is_none() {

@@ -3,7 +3,7 @@
 use super::operand::{Names, flag, modifier, space, vector};
 use crate::model::op::{Access, AtomicOp, AtomicRmw, MemoryOp, Order};
 
-/// Everything of a load or store between its name and its type.
+/// Writes everything of a load or store between its name and its type.
 fn access_mods(access: &Access, count: usize) -> String {
     let order = match access.order {
         Order::Weak => String::new(),
@@ -107,7 +107,7 @@ pub(super) fn memory(n: &Names<'_>, op: &MemoryOp) -> String {
     }
 }
 
-/// Everything of an atomic operation after its name and destination.
+/// Writes everything of an atomic operation after its name and destination.
 fn rmw_mods(rmw: &AtomicRmw) -> String {
     format!(
         "{}{}{}.{}{}{}{}.{}",

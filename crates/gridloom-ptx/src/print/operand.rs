@@ -52,7 +52,7 @@ impl Names<'_> {
         }
     }
 
-    /// A destination; `_` for none.
+    /// Writes a destination; `_` for none.
     pub(super) fn dst(&self, reg: Option<RegId>) -> String {
         reg.map_or_else(|| "_".to_owned(), |reg| self.reg(reg))
     }

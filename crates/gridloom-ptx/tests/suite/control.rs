@@ -154,3 +154,40 @@ fn call_sequences_in_braces_keep_their_parameters_apart() {
     assert_eq!(names, ["param0", "retval0", "param0$1_", "retval0$1_"]);
     assert_round_trip(&module);
 }
+
+fn always_waits(code: &str) -> bool {
+    let module = module(code);
+    let (_, kernel) = module.entry("kernel").expect("the kernel");
+    kernel.body.as_ref().expect("a body").always_waits()
+}
+
+#[test]
+fn a_kernel_always_waits_if_no_path_to_its_end_leaves_out_the_wait() {
+    for code in [
+        "griddepcontrol.wait; ret;",
+        "griddepcontrol.launch_dependents; add.s32 %r1, %r1, 1; griddepcontrol.wait; @%p1 ret; exit;",
+        "@%p1 bra other; griddepcontrol.wait; ret; other: griddepcontrol.wait; bra back; back: exit;",
+        "again: @%p1 bra again; griddepcontrol.wait; call (out), twice, (arg); ret;",
+        "@%p1 trap; griddepcontrol.wait; ret;",
+        "griddepcontrol.wait;",
+    ] {
+        assert!(always_waits(code), "{code}");
+    }
+}
+
+#[test]
+fn a_kernel_does_not_always_wait_if_a_path_to_its_end_has_no_wait() {
+    for code in [
+        "ret;",
+        "",
+        "add.s32 %r1, %r1, 1;",
+        "@%p1 griddepcontrol.wait; ret;",
+        "@%p1 ret; griddepcontrol.wait; ret;",
+        "@%p1 bra over; griddepcontrol.wait; over: ret;",
+        "call (out), twice, (arg); griddepcontrol.wait; ret;",
+        "griddepcontrol.launch_dependents; ret;",
+        "ts: .branchtargets one, two; brx.idx %r1, ts; one: griddepcontrol.wait; ret; two: exit;",
+    ] {
+        assert!(!always_waits(code), "{code}");
+    }
+}

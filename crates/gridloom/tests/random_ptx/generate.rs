@@ -63,6 +63,8 @@ pub(crate) struct Generator {
     pub(crate) random: Random,
     pub(crate) features: Features,
     pub(crate) threads: u32,
+    /// Whether rows of the block are whole warps.
+    pub(crate) whole_warps: bool,
     /// Whether there is only one block.
     pub(crate) alone: bool,
     /// Functions there are already, which can be called: whether lanes meet in each.
@@ -123,6 +125,7 @@ impl Program {
             random,
             features,
             threads: block.iter().product(),
+            whole_warps: block[0].is_multiple_of(32),
             alone: grid == [1, 1, 1],
             callable: Vec::new(),
             names: 0,

@@ -6,6 +6,16 @@ use super::program::Statement;
 impl Generator {
     /// A warp operation among the lanes that are here.
     pub(crate) fn warp(&mut self, scope: &Scope) -> Option<Vec<String>> {
+        // In a loop whose passes differ, it would matter how far each thread runs ahead.
+        let known = scope.together >= Together::Warp || scope.loops.is_empty();
+        if self.features.approximations
+            && self.whole_warps
+            && known
+            && !self.features.functions
+            && self.random.one_in(3)
+        {
+            return Some(self.active());
+        }
         let mask = scope.mask.clone()?;
         Some(match self.random.below(10) {
             0..=2 => self.shuffle(&mask),
@@ -58,6 +68,65 @@ impl Generator {
             8 => vec![format!("elect.sync {}|{}, {mask};", self.dst("b32"), self.predicate())],
             _ => self.exchange_in_warp(&mask),
         })
+    }
+
+    /// A question for the lanes that run here together, and maybe something among them. Machines
+    /// decide which these are. These engines decide alike in groups that are warps.
+    fn active(&mut self) -> Vec<String> {
+        let mask = format!("%m{}", self.fresh());
+        let mut lines = vec![format!("activemask.b32 {mask};")];
+        match self.random.below(4) {
+            0 => lines.push(format!("mov.b32 {}, {mask};", self.dst("b32"))),
+            1 => {
+                let p = self.predicate();
+                lines.push(format!("vote.sync.ballot.b32 {}, {p}, {mask};", self.dst("b32")));
+            }
+            2 => {
+                let op = self.random.pick(&["add.u32", "max.s32", "xor.b32"]);
+                lines.push(format!("redux.sync.{op} {}, {}, {mask};", self.dst("b32"), self.dst("b32")));
+            }
+            _ => lines.extend(self.shuffle(&mask)),
+        }
+        lines
+    }
+
+    /// Values of other threads in shared memory, at indices that are widened to addresses. Threads
+    /// whose index is outside do not load.
+    fn neighbours(&mut self) -> Vec<String> {
+        let (value, back) = (self.dst("b64"), self.dst("b64"));
+        let mut lines =
+            vec!["bar.sync 0;".to_owned(), format!("st.shared.b64 [%swap], {value};"), "bar.sync 0;".into()];
+        let (distance, u) = (1 + self.random.below(40), self.random.below(4));
+        for _ in 0..1 + self.random.below(3) {
+            let op = self.random.pick(&["sub.s32", "add.s32", "xor.b32", "mul.lo.s32"]);
+            let other = match self.random.one_in(2) {
+                true => distance.to_string(),
+                false => format!("%u{u}"),
+            };
+            lines.push(format!("{op} %t0, %linear, {other};\n    setp.lt.u32 %tq, %t0, %count;"));
+            let place = match self.random.below(4) {
+                0 => "mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;\n    cvt.u64.u32 %td0, %t0;",
+                1 => {
+                    "cvt.s64.s32 %td0, %t0;\n    shl.b64 %td0, %td0, 3;\n    mov.u64 %td2, swap;\n    add.s64 %td0, %td2, %td0;"
+                }
+                2 => "mul.wide.u32 %td0, %t0, 8;\n    mov.u64 %td2, swap;\n    add.s64 %td0, %td0, %td2;",
+                _ => "mul.wide.s32 %td0, %t0, 8;\n    mov.u64 %td2, swap;\n    add.s64 %td0, %td0, %td2;",
+            };
+            lines.push(place.into());
+            let load = match self.random.below(3) {
+                0 => format!("ld.shared.b32 {}, [%td0];", self.dst("b32")),
+                1 => format!("ld.shared.b32 {}, [%td0+4];", self.dst("b32")),
+                _ => format!("ld.shared.b64 {back}, [%td0];"),
+            };
+            if self.random.one_in(2) {
+                lines.push(format!("@%tq {load}"));
+            } else {
+                let label = self.fresh();
+                lines.push(format!("@!%tq bra S{label};\n    {load}\nS{label}:"));
+            }
+        }
+        lines.push("bar.sync 0;".into());
+        lines
     }
 
     /// A shuffle. A lane that would read one that is not here keeps its own value.
@@ -149,11 +218,12 @@ impl Generator {
         if scope.together != Together::Block || scope.in_function {
             return None;
         }
-        let lines = match self.random.below(15) {
+        let lines = match self.random.below(18) {
             0..=6 if self.features.rows && self.features.approximations => self.what_is_left(),
             13..=14 if self.features.approximations => self.what_is_left(),
             8..=10 => self.steps(),
             11..=12 => self.tree(),
+            15..=17 => self.neighbours(),
             0 => vec![self.random.pick(&["bar.sync 0;", "barrier.sync 1;", "bar.sync 7;"]).to_owned()],
             1 => {
                 let (op, p) = (self.random.pick(&["and", "or"]), self.predicate());

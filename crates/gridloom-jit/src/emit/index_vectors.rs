@@ -1,0 +1,120 @@
+//! Vectors of 64-bit addresses that are 32-bit indices times a size.
+//!
+//! An index into an array in shared memory is multiplied to 64 bits (`mul.wide`) and added to the
+//! address of the array. An access needs only 32 bits of the sum. It is made, and checked, from the
+//! vector of indices: half as many vectors as of addresses, and no test of upper halves or of the
+//! alignment. The addresses themselves are then not computed.
+
+use super::Emitter;
+use super::address::Access;
+use super::value::Val;
+use crate::native::{Class, Kind, Native};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I32X4};
+use cranelift_codegen::ir::{InstBuilder, Value};
+
+/// The largest size of an element, and the farthest that an array is from the start of the memory.
+const LARGEST: u64 = 16;
+const FARTHEST: i64 = 1 << 24;
+
+/// What addresses in vectors were computed from: `index · size + offset`.
+#[derive(Clone)]
+pub(super) struct Indices {
+    /// The indices, four to a vector.
+    parts: Vec<Value>,
+    /// Whether they were extended with their sign.
+    signed: bool,
+    /// A power of two.
+    size: u64,
+    offset: i64,
+}
+
+impl Emitter<'_> {
+    /// Records what the 64-bit results of an instruction were computed from.
+    pub(super) fn note_indices(&mut self, native: &Native, operands: &[Val], result: &Val) {
+        let Val::Many(results) = result else { return };
+        if native.result != Class::B64 {
+            return;
+        }
+        let constant = |this: &Self, i: usize| match operands.get(i) {
+            Some(&Val::One(value)) => this.constant_of(value),
+            _ => None,
+        };
+        let known = |this: &Self, i: usize| match operands.get(i) {
+            Some(Val::Many(parts)) => this.indices.get(parts.first()?).cloned(),
+            _ => None,
+        };
+        let indices = match native.kind {
+            Kind::MulWide { signed } if native.operands[0] == Class::B32 => {
+                let (Some(Val::Many(parts)), Some(size)) = (operands.first(), constant(self, 1)) else {
+                    return;
+                };
+                Indices { parts: parts.clone(), signed, size, offset: 0 }
+            }
+            Kind::Extend { from: 32, signed, to: 64, .. } if native.operands[0] == Class::B32 => {
+                let Some(Val::Many(parts)) = operands.first() else { return };
+                Indices { parts: parts.clone(), signed, size: 1, offset: 0 }
+            }
+            Kind::ShiftLeft => {
+                let (Some(known), Some(by @ 0..5)) = (known(self, 0), constant(self, 1)) else { return };
+                Indices { size: known.size << by, offset: known.offset << by, ..known }
+            }
+            Kind::AddConstant(more) => {
+                let Some(known) = known(self, 0) else { return };
+                Indices { offset: known.offset.wrapping_add(more as i64), ..known }
+            }
+            Kind::Add => {
+                let found = [(0, 1), (1, 0)].map(|(a, b)| Some((known(self, a)?, constant(self, b)?)));
+                let Some((known, more)) = found.into_iter().flatten().next() else { return };
+                Indices { offset: known.offset.wrapping_add(more as i64), ..known }
+            }
+            _ => return,
+        };
+        let fits = indices.size.is_power_of_two()
+            && indices.size <= LARGEST
+            && indices.offset.unsigned_abs() < FARTHEST as u64
+            && indices.parts.iter().all(|&part| self.b.func.dfg.value_type(part) == I32X4);
+        if let (Some(&first), true) = (results.first(), fits) {
+            self.indices.insert(first, indices);
+        }
+    }
+
+    /// Returns addresses in shared memory in 32 bits, if what they were computed from is known, and
+    /// vectors that are not zero where an access is outside. Whatever the operands are, the addresses
+    /// are right in the low 32 bits.
+    pub(super) fn words_of_indices(
+        &mut self,
+        access: Access,
+        addresses: &[Value],
+        offset: i64,
+    ) -> Option<(Vec<Value>, Vec<Value>)> {
+        let Indices { parts, signed, size, offset: start } = self.indices.get(addresses.first()?)?.clone();
+        let offset = start.checked_add(offset).filter(|offset| offset.abs() < FARTHEST)?;
+        let more = offset / size as i64;
+        // A sum with an unsigned index must not wrap around to a good one.
+        if offset % size as i64 != 0
+            || size % u64::from(access.align) != 0
+            || !signed && more > 0
+            || 2 * parts.len() != addresses.len()
+        {
+            return None;
+        }
+        let shift = i64::from(size.trailing_zeros());
+        let end = self.shared_limit(access.size, shift);
+        let end = self.b.ins().ireduce(I32, end);
+        let end = self.b.ins().splat(I32X4, end);
+        let (mut words, mut bad) = (Vec::new(), Vec::new());
+        for part in parts {
+            let index = match more {
+                0 => part,
+                more => {
+                    let more = self.vector_of(more as u32 as u64, Class::B32);
+                    self.b.ins().iadd(part, more)
+                }
+            };
+            bad.push(self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, end));
+            words.push(if shift == 0 { index } else { self.b.ins().ishl_imm_u(index, shift) });
+        }
+        Some((words, bad))
+    }
+}
