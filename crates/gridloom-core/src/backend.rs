@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Result, bail};
 use crate::executable::{InstantiateOptions, MemoryUse, Report};
 use crate::graph::{ConditionKey, Definition, Graph, NodeKey};
-use crate::launch::{KernelLimits, Limits};
+use crate::launch::{KernelLimits, LaunchConfig, Limits};
 use crate::memory::{GraphMemory, MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
 use crate::op::{KernelOp, Operation, Params};
@@ -448,6 +448,11 @@ pub unsafe trait Kernel: Send + Sync + Debug {
     fn limits(&self) -> &KernelLimits;
     /// Returns further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
+    /// Returns how many blocks of such a launch, which is cooperative or has clusters, an idle device
+    /// runs at once. Returns `None` if that is not known or the device does not run such launches.
+    fn resident_blocks(&self, _config: &LaunchConfig) -> Result<Option<u64>> {
+        Ok(None)
+    }
     /// Returns the PTX of the kernel's module, if it is known. All kernels of one module return the
     /// same text in memory.
     fn ptx(&self) -> Option<&str> {

@@ -28,9 +28,11 @@ use crate::memory::{Base, MemoryKind, Region};
 
 /// The work of one node.
 ///
-/// Matches on it in this workspace have no wildcard, so that the compiler names every place that a
-/// new kind concerns. For the same reason the enum is not `#[non_exhaustive]`: a backend that does
-/// not know a kind of node cannot run graphs that hold it.
+/// Code that treats kinds differently matches on it without a wildcard, or passes the kinds that it
+/// does not name to code that does. The compiler then names every place that a new kind concerns.
+/// For the same reason the enum is not `#[non_exhaustive]`: a backend that does not know a kind of
+/// node cannot run graphs that hold it. Code that asks for one kind only uses a method such as
+/// [`as_kernel`](Self::as_kernel).
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// Does nothing. Edges can meet here.
@@ -172,6 +174,24 @@ impl Operation {
         }
     }
 
+    /// Returns the number of bytes that a copy or fill writes. For other operations it is unknown.
+    pub(crate) fn bytes_written(&self) -> Option<u64> {
+        match self {
+            Operation::Memset(fill) => Some(fill.width * fill.height * u64::from(fill.element_size)),
+            Operation::Memcpy(copy) => Some(copy.width * copy.height * copy.depth),
+            Operation::Empty
+            | Operation::Kernel(_)
+            | Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Child(_)
+            | Operation::Callback(_)
+            | Operation::EventRecord(_)
+            | Operation::EventWait(_)
+            | Operation::Conditional(_)
+            | Operation::Opaque(_) => None,
+        }
+    }
+
     /// Returns the graphs inside a node with this operation, in order.
     #[inline]
     pub fn bodies(&self) -> &[GraphKey] {
@@ -182,6 +202,22 @@ impl Operation {
         } else {
             &[]
         }
+    }
+
+    /// Returns the launch of a kernel.
+    #[inline]
+    pub fn as_kernel(&self) -> Option<&Launch> {
+        if let Operation::Kernel(launch) = self { Some(launch) } else { None }
+    }
+
+    /// Returns the allocation of an alloc node.
+    pub fn as_alloc(&self) -> Option<&Arc<AllocOp>> {
+        if let Operation::Alloc(alloc) = self { Some(alloc) } else { None }
+    }
+
+    /// Returns the conditional, whatever its form.
+    pub fn as_conditional(&self) -> Option<&Arc<ConditionalOp>> {
+        if let Operation::Conditional(conditional) = self { Some(conditional) } else { None }
     }
 
     /// Returns the event that the operation records or waits for.

@@ -1,4 +1,4 @@
-//! Which memory an access outside of all memory was meant for.
+//! Finds the memory that an out-of-bounds access was probably meant for.
 
 use std::ops::Range;
 
@@ -63,7 +63,8 @@ impl Reach<'_> {
         })
     }
 
-    /// The live memory that addresses among the arguments lead to, also those inside a structure.
+    /// Returns the live memory that addresses among the arguments lead to, also those inside a
+    /// structure.
     fn arguments(&self) -> impl Iterator<Item = (String, Range<u64>)> {
         self.code.params().iter().enumerate().flat_map(move |(index, param)| {
             let words = (param.offset..param.offset + param.size).step_by(8);

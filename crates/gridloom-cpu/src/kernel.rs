@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gridloom_core::backend::{self, DeviceId};
-use gridloom_core::launch::{Dim3, KernelLimits};
+use gridloom_core::launch::{Dim3, KernelLimits, LaunchConfig};
 use gridloom_core::op::{KernelOp, ParamLayout, Params};
 use gridloom_core::{Error, ErrorKind, Result};
 use gridloom_jit::CompiledKernel;
@@ -115,6 +115,11 @@ unsafe impl backend::Kernel for CpuKernel {
         }
         properties.extend(reason.map(|reason| ("interpreted because".to_owned(), reason)));
         properties
+    }
+
+    fn resident_blocks(&self, config: &LaunchConfig) -> Result<Option<u64>> {
+        let has_clusters = config.cluster.is_some_and(|cluster| cluster != Dim3::ONE);
+        Ok((!has_clusters).then_some(MAX_RESIDENT as u64))
     }
 
     fn ptx(&self) -> Option<&str> {

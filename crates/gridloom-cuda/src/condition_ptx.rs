@@ -27,7 +27,7 @@ pub(crate) fn sets_conditions(source: &str) -> bool {
     occurrences(source).next().is_some()
 }
 
-/// `source` with every call of the function storing its value instead.
+/// Returns `source` with every call of the function storing its value instead.
 pub(crate) fn store_conditions(source: &str) -> String {
     let mut text = String::with_capacity(source.len() + DEFINITION.len());
     let mut rest = source;
@@ -41,7 +41,7 @@ pub(crate) fn store_conditions(source: &str) -> String {
     text
 }
 
-/// The text before and after the declaration `.extern .func cudaGraphSetConditional (…);`.
+/// Returns the text before and after the declaration `.extern .func cudaGraphSetConditional (…);`.
 fn split_at_declaration(source: &str) -> Option<(&str, &str)> {
     for at in occurrences(source) {
         let before = source[..at].trim_end();

@@ -86,12 +86,12 @@ impl Context {
         unsafe { self.driver.cu_device_primary_ctx_retain(&mut raw, self.device) }
     }
 
-    /// The driver it belongs to.
+    /// Returns the driver it belongs to.
     pub fn driver(&self) -> &Arc<Driver> {
         &self.driver
     }
 
-    /// The driver's handle.
+    /// Returns the driver's handle.
     pub fn raw(&self) -> CUcontext {
         self.raw
     }
@@ -102,7 +102,7 @@ impl Context {
         self.overlaps_kernels
     }
 
-    /// The driver's number of the GPU.
+    /// Returns the driver's number of the GPU.
     pub(crate) fn device(&self) -> CUdevice {
         self.device
     }

@@ -1,7 +1,8 @@
 //! Kernels as their PTX declares them.
 //!
-//! No driver tells which block size a kernel requires (`.reqntid`), and drivers before 12.4 tell
-//! neither the kernels of a module nor their parameters. The PTX text does.
+//! No driver reports which block size a kernel requires (`.reqntid`), or whether it waits for the
+//! kernels before it (`griddepcontrol.wait`). Drivers before 12.4 report neither the kernels of a
+//! module nor their parameters. The PTX text has all of these.
 
 use gridloom_core::launch::Dim3;
 use gridloom_core::op::{ParamLayout, Params};
@@ -22,13 +23,16 @@ pub(crate) struct DeclaredKernel {
     pub(crate) params: Option<Params>,
     /// `.reqntid`
     pub(crate) required_block: Option<Dim3>,
+    /// Whether it always executes `griddepcontrol.wait`.
+    pub(crate) waits: bool,
 }
 
 impl DeclaredKernels {
     /// Returns the kernels of a text, if the driver does not tell everything itself. Otherwise
     /// parsing the text would waste time and keeping it would waste memory.
     pub(crate) fn of(source: &Arc<str>, driver_tells_parameters: bool) -> Option<Arc<Self>> {
-        let needed = !driver_tells_parameters || source.contains(".reqntid");
+        let told = [".reqntid", "griddepcontrol"].iter().any(|word| source.contains(word));
+        let needed = !driver_tells_parameters || told;
         needed.then(|| Arc::new(Self { source: Arc::clone(source), kernels: OnceLock::new() }))
     }
 
@@ -55,6 +59,7 @@ impl DeclaredKernel {
             name: function.name.clone(),
             params: function.params.iter().map(layout).collect(),
             required_block: function.directives.reqntid.map(Dim3::from),
+            waits: function.body.as_ref().is_some_and(|body| body.always_waits()),
         }
     }
 }
@@ -113,6 +118,15 @@ mod tests {
             declared(".visible .entry tile() .reqntid 16, 16 { ret; }\n.visible .entry free() { ret; }\n");
         assert_eq!(kernels.find("tile").unwrap().required_block, Some(Dim3::new(16, 16, 1)));
         assert_eq!(kernels.find("free").unwrap().required_block, None);
+    }
+
+    #[test]
+    fn a_kernel_waits_if_it_never_ends_without() {
+        let kernels = declared(
+            ".visible .entry waits() { griddepcontrol.wait; ret; }\n\
+             .visible .entry starts() { griddepcontrol.launch_dependents; ret; }\n",
+        );
+        assert!(kernels.find("waits").unwrap().waits && !kernels.find("starts").unwrap().waits);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! GPUs: which there are, what each can do, and everything made on one.
 
 use crate::context::Context;
+use crate::context_wait;
 use crate::driver::{Driver, DriverResult};
 use crate::event::Event;
 use crate::graph;
@@ -67,14 +68,15 @@ pub(crate) struct Shared {
     builtins: Once<Arc<Module>>,
     /// The memory that executables hold for alloc nodes.
     pub(crate) graph_memory: Arc<GraphMemoryMeter>,
-    /// The turns that graphs with conditionals take, if they run one after another.
-    pub(crate) turns: Option<Arc<Turns>>,
+    /// The turns that graphs with conditionals take.
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl Shared {
     /// Returns Gridloom's own kernels, compiled at their first use.
     pub(crate) fn builtins(&self) -> Result<Arc<Module>> {
-        let load = || Module::from_ptx(&self.context, self.id, graph::BUILTIN_PTX).map(Arc::new);
+        let text = || graph::builtin_text(self.context.overlaps_kernels());
+        let load = || Module::from_ptx(&self.context, self.id, &text()).map(Arc::new);
         self.builtins.get(load).cloned()
     }
 }
@@ -117,7 +119,7 @@ impl CudaDevice {
             attachment: backend::Attachment::default(),
             shared: Arc::new(Shared {
                 id,
-                turns: driver.takes_turns().then(|| Arc::new(Turns::new(&context))),
+                turns: Turns::of(&context)?,
                 context,
                 allocator,
                 hosted_launches: Arc::default(),
@@ -128,7 +130,7 @@ impl CudaDevice {
         })
     }
 
-    /// The driver it was opened with.
+    /// Returns the driver it was opened with.
     pub fn driver(&self) -> &Arc<Driver> {
         self.shared.context.driver()
     }
@@ -173,14 +175,15 @@ impl CudaDevice {
         Ok(self.shared.allocator.reserved()?)
     }
 
-    /// A property of the GPU by the driver's number for it.
+    /// Returns a property of the GPU by the driver's number for it.
     /// ([`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
     pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
         let facts = Facts { driver: self.driver(), device: self.shared.context.device() };
         Ok(facts.attribute(attribute)?)
     }
 
-    /// An attribute of the memory that the driver holds for the alloc nodes of captured graphs.
+    /// Returns an attribute of the memory that the driver holds for the alloc nodes of captured
+    /// graphs.
     /// ([`cuDeviceGetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn driver_graph_memory(&self, attribute: CUgraphMem_attribute) -> Result<u64> {
         let mut bytes: u64 = 0;
@@ -223,7 +226,7 @@ impl CudaDevice {
         Ok(self.shared.allocator.allow_peer(other)?)
     }
 
-    /// The range of `memory` from `offset` on, which must hold `bytes`.
+    /// Returns the range of `memory` from `offset` on, which must hold `bytes`.
     fn address(&self, memory: &dyn backend::Allocation, offset: u64, bytes: usize) -> Result<u64> {
         backend::check_access(self.shared.id, memory, offset, bytes)?;
         Ok(memory.address() + offset)
@@ -357,12 +360,24 @@ unsafe impl backend::Device for CudaDevice {
         Ok(Arc::new(Module::from_binary(&self.shared.context, self.shared.id, image)?))
     }
 
+    /// Waits for the whole context, and so for streams of other code too. The driver refuses that
+    /// while it captures a stream. Then only the streams that this device knows are waited for.
     /// ([`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
     fn wait_all(&self) -> Result<()> {
         self.shared.hosted_launches.wait_all();
         let _entered = self.shared.context.enter()?;
         // SAFETY: the context is current.
-        Ok(unsafe { self.driver().cu_ctx_synchronize() }?)
+        match context_wait::unless_capturing(|| unsafe { self.driver().cu_ctx_synchronize() }) {
+            None => {}
+            Some(Err(error)) if error.code() == Some(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) => {
+                tracing::debug!(%error, "other code captures a stream");
+            }
+            Some(waited) => return Ok(waited?),
+        }
+        for end in self.shared.streams.ends()? {
+            end.synchronize()?;
+        }
+        Ok(())
     }
 
     fn wait_all_timeout(&self, timeout: Duration) -> Result<()> {

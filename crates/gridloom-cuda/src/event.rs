@@ -119,12 +119,12 @@ impl Event {
         Self { device, options, inner: RawEvent { context: Arc::clone(context), raw, ownership } }
     }
 
-    /// The driver's handle, valid while this lives.
+    /// Returns the driver's handle, valid while this lives.
     pub fn raw(&self) -> CUevent {
         self.inner.raw()
     }
 
-    /// The CUDA event behind an event of the core.
+    /// Returns the CUDA event behind an event of the core.
     pub(crate) fn from_backend(event: &dyn backend::Event) -> Result<&Self> {
         event
             .as_any()

@@ -72,12 +72,12 @@ impl HostCall {
         call
     }
 
-    /// The argument for [`run`](Self::run).
+    /// Returns the argument for [`run`](Self::run).
     pub(crate) fn data(&self) -> *mut c_void {
         ptr::without_provenance_mut(self.number)
     }
 
-    /// The description of a node that calls it.
+    /// Returns the description of a node that calls it.
     pub(crate) fn parameters(&self) -> CUDA_HOST_NODE_PARAMS_v1 {
         CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(Self::run), userData: self.data() }
     }

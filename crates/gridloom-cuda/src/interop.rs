@@ -50,7 +50,7 @@ impl Ownership {
 /// `CU_STREAM_PER_THREAD`, a cast in the header.
 const PER_THREAD: u64 = 2;
 
-/// The stream behind a handle. The null handle is the legacy default stream of the device's
+/// Returns the stream behind a handle. The null handle is the legacy default stream of the device's
 /// context.
 ///
 /// # Safety
@@ -118,7 +118,8 @@ pub unsafe fn event_from_raw(
     Ok(Arc::new(Event::borrow(device.context(), Device::id(device), raw, options, owner)))
 }
 
-/// The kernel behind a handle. Its name, parameters and limits are those that the driver tells.
+/// Returns the kernel behind a handle. Its name, parameters and limits are those that the driver
+/// tells.
 ///
 /// # Safety
 /// The handle is that of a function that is loaded into the device's primary context, until `owner`
@@ -171,22 +172,22 @@ pub unsafe fn memory_from_raw(
     Ok(Arc::new(BorrowedMemory::new(Device::id(device), address, bytes, kind, owner)))
 }
 
-/// The driver's handle of a stream, valid while the stream lives.
+/// Returns the driver's handle of a stream, valid while the stream lives.
 pub fn stream_to_raw(stream: &dyn backend::Stream) -> Result<CUstream> {
     Ok(Stream::from_backend(stream)?.raw())
 }
 
-/// The driver's handle of an event, valid while the event lives.
+/// Returns the driver's handle of an event, valid while the event lives.
 pub fn event_to_raw(event: &dyn backend::Event) -> Result<CUevent> {
     Ok(Event::from_backend(event)?.raw())
 }
 
-/// The driver's handle of a kernel, valid while the kernel lives.
+/// Returns the driver's handle of a kernel, valid while the kernel lives.
 pub fn kernel_to_raw(kernel: &dyn backend::Kernel) -> Result<CUfunction> {
     Ok(Kernel::from_backend(kernel)?.raw())
 }
 
-/// The driver's handles of an executable, valid until it is dropped or changed.
+/// Returns the driver's handles of an executable, valid until it is dropped or changed.
 ///
 /// Most executables are one graph. There are several if the host decides between them, in the order
 /// in which they first run.
@@ -194,8 +195,8 @@ pub fn executable_to_raw(executable: &dyn backend::Executable) -> Result<Vec<Raw
     graph::raw_graphs(executable)
 }
 
-/// The driver's handle of a node, valid as long as those of its executable. Returns `None` for a
-/// node that became edges or is decided by the host.
+/// Returns the driver's handle of a node, valid as long as those of its executable. Returns `None`
+/// for a node that became edges or is decided by the host.
 pub fn node_to_raw(executable: &dyn backend::Executable, node: NodeKey) -> Result<Option<RawNode>> {
     graph::raw_node(executable, node)
 }

@@ -15,7 +15,10 @@ use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The most blocks of a cluster that every device with clusters runs.
+const PORTABLE_CLUSTER: u128 = 8;
 
 /// Dynamic shared memory that a block may have without asking for more.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
@@ -33,6 +36,8 @@ pub struct Kernel {
     registers: c_int,
     /// The dynamic shared memory that was asked for so far.
     dynamic_shared: AtomicU32,
+    /// Whether it is known to wait, before it ends, for the kernels it depends on.
+    waits: AtomicBool,
 }
 
 /// Where the code of a kernel comes from.
@@ -60,8 +65,8 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// The kernel of a module with this handle. The driver has one handle for each, and so there is
-    /// one kernel.
+    /// Returns the kernel of a module with this handle. The driver has one handle for each, and so
+    /// there is one kernel.
     pub(crate) fn of_module(module: &Arc<Module>, raw: CUfunction, name: &CStr) -> DriverResult<Arc<Self>> {
         if let Some(known) = KERNELS.find(registry::key(raw))
             && matches!(&known.home, Home::Module(home) if Arc::ptr_eq(home, module))
@@ -71,6 +76,7 @@ impl Kernel {
         let mut kernel = Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?;
         if let Some(declared) = module.declared(name) {
             kernel.limits.required_block = declared.required_block;
+            kernel.waits = AtomicBool::new(declared.waits);
             if kernel.params.is_none() {
                 kernel.params.clone_from(&declared.params);
             }
@@ -113,6 +119,7 @@ impl Kernel {
             limits,
             registers: attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             dynamic_shared: AtomicU32::new(0),
+            waits: AtomicBool::new(false),
             home,
             raw,
             text: name.to_str().unwrap_or_default().to_owned(),
@@ -120,13 +127,13 @@ impl Kernel {
         })
     }
 
-    /// The driver's handle, valid while this lives.
+    /// Returns the driver's handle, valid while this lives.
     pub fn raw(&self) -> CUfunction {
         self.raw
     }
 
-    /// The variant of it that stores conditions at the address it gets in the place of their
-    /// handle.
+    /// Returns the variant of it that stores conditions at the address it gets in the place of
+    /// their handle.
     pub(crate) fn with_stored_conditions(&self) -> Result<Arc<Self>> {
         match &self.home {
             Home::Module(module) => module.with_stored_conditions()?.find_kernel(&self.name),
@@ -147,7 +154,26 @@ impl Kernel {
         self.params.is_some()
     }
 
-    /// The CUDA kernel behind a kernel of the core.
+    /// Returns whether the kernel may start before the kernels it depends on have ended.
+    ///
+    /// The GPU has to be able to, and the kernel has to be known to wait for them
+    /// (`griddepcontrol.wait`) before it ends, as the PTX manual demands. The end of a kernel that
+    /// does not wait says nothing about those before it: a launch could count as ended while they
+    /// still run, and the next launch of the graph would start them a second time.
+    #[inline]
+    pub(crate) fn may_start_early(&self) -> bool {
+        self.waits.load(Ordering::Relaxed) && self.home.context().overlaps_kernels()
+    }
+
+    /// Notes that other code launches this kernel of its own early, and so promises that the kernel
+    /// waits.
+    pub(crate) fn trust_to_wait(&self) {
+        if matches!(self.home, Home::Borrowed { .. }) {
+            self.waits.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the CUDA kernel behind a kernel of the core.
     pub(crate) fn from_backend(kernel: &dyn backend::Kernel) -> Result<&Self> {
         kernel
             .as_any()
@@ -155,17 +181,81 @@ impl Kernel {
             .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the kernel does not belong to a CUDA device"))
     }
 
-    /// Allows blocks to have `bytes` of dynamic shared memory. The driver requires this call for
-    /// more than 48 KiB.
+    /// Allows what the driver allows only if it is asked: more than 48 KiB of shared memory, and
+    /// clusters of more than 8 blocks.
     /// ([`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
     #[inline]
-    pub(crate) fn allow_dynamic_shared(&self, bytes: u32) -> DriverResult<()> {
+    pub(crate) fn allow(&self, config: &LaunchConfig) -> DriverResult<()> {
+        if config.cluster.is_some_and(|cluster| cluster.volume() > PORTABLE_CLUSTER) {
+            self.ask_for_large_clusters()?;
+        }
+        let bytes = config.shared;
         if bytes + self.limits.static_shared <= SHARED_WITHOUT_ASKING
             || self.dynamic_shared.load(Ordering::Relaxed) >= bytes
         {
             return Ok(());
         }
         self.ask_for_dynamic_shared(bytes)
+    }
+
+    #[cold]
+    fn ask_for_large_clusters(&self) -> DriverResult<()> {
+        let context = self.home.context();
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        let _entered = context.enter()?;
+        // SAFETY: the function is alive while the module is.
+        unsafe { context.driver().cu_func_set_attribute(self.raw, attribute, 1) }
+    }
+
+    /// Returns how many blocks of a launch run at once.
+    /// ([`cuOccupancyMaxActiveClusters`,
+    /// `cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html))
+    fn resident(&self, config: &LaunchConfig) -> DriverResult<u64> {
+        let context = self.home.context();
+        let driver = context.driver();
+        let _entered = context.enter()?;
+        self.allow(config)?;
+        let mut count = 0;
+        let size = match config.cluster {
+            Some(cluster) => {
+                let mut attributes = attributes(config);
+                let (grid, block) = (config.grid, config.block);
+                let launch = CUlaunchConfig {
+                    gridDimX: grid.x,
+                    gridDimY: grid.y,
+                    gridDimZ: grid.z,
+                    blockDimX: block.x,
+                    blockDimY: block.y,
+                    blockDimZ: block.z,
+                    sharedMemBytes: config.shared,
+                    hStream: ptr::null_mut(),
+                    attrs: attributes.as_mut_ptr(),
+                    numAttrs: attributes.len() as u32,
+                };
+                // SAFETY: the function is alive; the description is read and one number is written.
+                unsafe { driver.cu_occupancy_max_active_clusters(&mut count, self.raw, &launch)? };
+                u64::try_from(cluster.volume()).unwrap_or(u64::MAX)
+            }
+            None => {
+                let threads = c_int::try_from(config.block.volume()).unwrap_or(c_int::MAX);
+                // SAFETY: the function is alive; one number is written.
+                unsafe {
+                    driver.cu_occupancy_max_active_blocks_per_multiprocessor_with_flags(
+                        &mut count,
+                        self.raw,
+                        threads,
+                        config.shared as usize,
+                        0,
+                    )?;
+                }
+                let mut processors = 0;
+                let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+                // SAFETY: one number is written.
+                unsafe { driver.cu_device_get_attribute(&mut processors, attribute, context.device())? };
+                u64::try_from(processors).unwrap_or(0)
+            }
+        };
+        Ok(u64::try_from(count).unwrap_or(0).saturating_mul(size))
     }
 
     #[cold]
@@ -285,6 +375,17 @@ unsafe impl backend::Kernel for Kernel {
         properties
     }
 
+    fn resident_blocks(&self, config: &LaunchConfig) -> Result<Option<u64>> {
+        match self.resident(config) {
+            Ok(count) => Ok(Some(count)),
+            // A driver without clusters, or a device that never runs such a launch.
+            Err(error) => {
+                tracing::debug!(%error, kernel = self.text, "the occupancy of a launch is not known");
+                Ok(None)
+            }
+        }
+    }
+
     fn ptx(&self) -> Option<&str> {
         match &self.home {
             Home::Module(module) => module.ptx(),
@@ -346,7 +447,7 @@ impl<'a> Launch<'a> {
         config: &'a LaunchConfig,
         args: &'a KernelArgs,
     ) -> DriverResult<Self> {
-        kernel.allow_dynamic_shared(config.shared)?;
+        kernel.allow(config)?;
         let (mut pointers, mut buffer) = (SmallVec::new(), None);
         match &kernel.params {
             Some(params) => pointers.extend(addresses(params, &args.bytes)),
@@ -378,7 +479,7 @@ impl<'a> Launch<'a> {
         let context = self.kernel.home.context();
         let driver = context.driver();
         let mut attributes = attributes(self.config);
-        if self.config.programmatic && context.overlaps_kernels() {
+        if self.config.programmatic && self.kernel.may_start_early() {
             // In a graph the edges say it.
             let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             let mut attribute = CUlaunchAttribute { id, ..Default::default() };
@@ -439,8 +540,8 @@ impl NodeArguments {
         Self { packed: PackedArguments::new(bytes), pointers }
     }
 
-    /// The description of the node, whose kernel [allows](Kernel::allow_dynamic_shared) the shared
-    /// memory. It points into `self` and the bytes.
+    /// Returns the description of the node, whose kernel [allows](Kernel::allow) the launch. It
+    /// points into `self` and the bytes.
     #[inline]
     pub(crate) fn describe(&mut self, kernel: &Kernel, config: &LaunchConfig) -> CUDA_KERNEL_NODE_PARAMS_v2 {
         let (params, extra) = match self.pointers.as_mut_slice() {
@@ -471,7 +572,7 @@ fn addresses(params: &[ParamLayout], bytes: &[u8]) -> impl Iterator<Item = *mut 
     params.iter().map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast())
 }
 
-/// The attributes of a launch. Most have none.
+/// Returns the attributes of a launch. Most have none.
 #[inline]
 pub(crate) fn attributes(config: &LaunchConfig) -> SmallVec<[CUlaunchAttribute; 3]> {
     let LaunchConfig { cooperative, cluster, priority, .. } = config;

@@ -17,17 +17,19 @@
 //! | [`sys`] | the driver's types, generated from its header |
 //! | [`driver`] | the driver, found and called at run time |
 //! | [`device`], [`context`], [`memory`], [`stream`], [`event`], [`module`], [`kernel`] | one object of a GPU each |
-//! | `declared`, `condition_ptx` | what the PTX of a module tells, and how it is changed |
+//! | `declared`, `condition_ptx` | the declarations in the PTX of a module, and how the PTX is rewritten |
 //! | `graph` | graphs lowered to CUDA graphs, and how they run |
-//! | `polling` | waiting for the driver with a time limit |
-//! | `pools`, `host_pages` | memory that is used again and never given back |
-//! | [`release`], `in_flight` | what keeps resources alive, and where they end |
-//! | [`interop`], `registry` | raw handles, out and in |
+//! | `polling`, `context_wait` | waiting for the driver with a time limit, and for a whole context |
+//! | `turns` | work that must not run side by side |
+//! | `pools`, `host_pages` | memory that is reused and never returned to the driver |
+//! | [`release`], `in_flight` | what keeps resources alive, and where they are released |
+//! | [`interop`], `registry` | conversions from and to raw handles |
 //! | [`foreign`] | capture, by the driver, of code that Gridloom does not know |
 //! | [`nvrtc`] | CUDA C++ to PTX |
 
 mod condition_ptx;
 pub mod context;
+mod context_wait;
 mod declared;
 pub mod device;
 pub mod driver;

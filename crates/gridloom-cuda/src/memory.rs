@@ -291,7 +291,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The context it belongs to.
+    /// Returns the context it belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.allocator.context
     }

@@ -93,7 +93,7 @@ impl Module {
         Ok(module)
     }
 
-    /// The PTX that it was loaded from.
+    /// Returns the PTX that it was loaded from.
     pub(crate) fn ptx(&self) -> Option<&str> {
         self.ptx.as_deref()
     }
@@ -255,7 +255,7 @@ fn load_error(error: DriverError, log: String, image: &[u8]) -> Error {
     if log.is_empty() { error } else { error.with_log(log) }
 }
 
-/// The text in a log buffer, up to its NUL.
+/// Returns the text in a log buffer, up to its NUL.
 fn text_of(buffer: &[u8]) -> String {
     let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     String::from_utf8_lossy(&buffer[..end]).trim_end().to_owned()

@@ -16,7 +16,7 @@ impl<T> Once<T> {
         Self { value: OnceLock::new(), trying: Mutex::new(()) }
     }
 
-    /// The value, made by `make` where there is none yet.
+    /// Returns the value. `make` creates it if there is none yet.
     pub(crate) fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
             return Ok(value);

@@ -16,7 +16,7 @@ pub(crate) struct PollingWait {
 }
 
 impl PollingWait {
-    /// A wait that starts now.
+    /// Starts a wait now.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self { deadline: backend::deadline(timeout) }
     }

@@ -27,7 +27,7 @@ unsafe impl Send for Pools {}
 unsafe impl Sync for Pools {}
 
 impl Pools {
-    /// A pool for memory of the context's GPU, which is current.
+    /// Creates a pool for memory of the context's GPU. The context is current.
     pub(crate) fn take(&self, context: &Context) -> DriverResult<CUmemoryPool> {
         let device = context.device();
         let mut idle = self.0.lock();

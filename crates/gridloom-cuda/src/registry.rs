@@ -59,7 +59,7 @@ impl Registry<Memory> {
     }
 }
 
-/// The handle of a driver object as a key.
+/// Returns the handle of a driver object as a key.
 pub(crate) fn key<T>(handle: *mut T) -> u64 {
     handle.addr() as u64
 }

@@ -186,7 +186,8 @@ fn leak(message: Message) {
     }
 }
 
-/// The queue to the thread, which starts at the first use. `None` where the system gives no thread.
+/// Returns the queue to the thread, which starts at the first use. `None` where the system gives no
+/// thread.
 fn queue() -> Option<&'static Sender<Message>> {
     static QUEUE: OnceLock<Option<Sender<Message>>> = OnceLock::new();
     QUEUE

@@ -158,7 +158,7 @@ impl StreamsInFlight {
         self.0.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The ends of what is enqueued now on the streams that are busy.
+    /// Returns the ends of what is enqueued now on the streams that are busy.
     pub(crate) fn ends(&self) -> DriverResult<Vec<RawEvent>> {
         let mut ends = Vec::new();
         for in_flight in self.alive() {
@@ -203,17 +203,17 @@ impl Stream {
         }
     }
 
-    /// The driver's handle, valid while this lives.
+    /// Returns the driver's handle, valid while this lives.
     pub fn raw(&self) -> CUstream {
         self.in_flight.queue().raw
     }
 
-    /// The context it belongs to.
+    /// Returns the context it belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// The CUDA stream behind a stream of the core.
+    /// Returns the CUDA stream behind a stream of the core.
     pub(crate) fn from_backend(stream: &dyn backend::Stream) -> Result<&Self> {
         stream
             .as_any()
@@ -366,7 +366,8 @@ impl Stream {
         Ok(())
     }
 
-    /// The first failure of executables that were launched here and of callbacks. All are taken.
+    /// Returns the first failure of executables that were launched here and of callbacks. All are
+    /// taken.
     fn take_failures(&self, launched: &[Arc<Failures>]) -> Result<()> {
         let failed = launched.iter().chain([&self.failures]).map(|failures| failures.take_for_stream());
         let failed: Vec<Result<()>> = failed.collect();

@@ -15,7 +15,7 @@ fn driver_kind(kind: MemoryKind) -> CUmemorytype {
     }
 }
 
-/// The driver's description of a copy.
+/// Returns the driver's description of a copy.
 pub(crate) fn copy_parameters(op: &MemcpyOp, dst: Location, src: Location) -> CUDA_MEMCPY3D {
     let (src_pitch, src_height) = pitches(op, &op.src);
     let (dst_pitch, dst_height) = pitches(op, &op.dst);
@@ -56,7 +56,7 @@ pub(crate) fn is_linear(op: &MemcpyOp) -> bool {
     op.height == 1 && op.depth == 1
 }
 
-/// The driver's description of a fill.
+/// Returns the driver's description of a fill.
 pub(crate) fn fill_parameters(op: &MemsetOp, address: u64) -> CUDA_MEMSET_NODE_PARAMS {
     CUDA_MEMSET_NODE_PARAMS {
         dst: address,

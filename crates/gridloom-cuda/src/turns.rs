@@ -1,4 +1,12 @@
-//! Graphs that the device runs one after another, on all streams.
+//! Work that must not run on the device at the same time, on whichever streams.
+//!
+//! Driver 580.159 (CUDA 13.0) lets graphs with conditionals of several streams run at the same
+//! time, and then launches kernels that are still active: the GPU reports
+//! `SKEDCHECK22_INVALIDATE_ACTIVE_QMD` and the context is lost, within a few hundred launches.
+//! `docs/driver-quirks.md` has what was tried. So such graphs run one after another: each waits for
+//! the end of the one before it, by an event.
+//!
+//! One object serves all devices of a context, because that is what the driver mixes up.
 
 use crate::context::Context;
 use crate::driver::DriverResult;
@@ -6,19 +14,43 @@ use crate::event::RawEvent;
 use crate::sys::CUstream;
 use gridloom_core::backend::EventOptions;
 use parking_lot::Mutex;
-use std::sync::Arc;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, LazyLock, Weak};
 
-/// Whose turn it is.
+/// The stream that is another one on each thread (`CU_STREAM_PER_THREAD`).
+const PER_THREAD: usize = 2;
+
+/// Orders launches of a context.
 #[derive(Debug)]
 pub(crate) struct Turns {
     context: Arc<Context>,
-    /// The end of the latest launch.
-    latest: Mutex<Option<RawEvent>>,
+    latest: Mutex<Latest>,
+}
+
+/// The launch that had the latest turn.
+#[derive(Debug)]
+struct Latest {
+    /// Its stream, as the address of the driver's handle. A stream is not destroyed before its work
+    /// has ended, so another stream at the same address has nothing to wait for.
+    stream: usize,
+    /// Its end. Waiting for an event that was never recorded is no wait.
+    end: RawEvent,
 }
 
 impl Turns {
-    pub(crate) fn new(context: &Arc<Context>) -> Self {
-        Self { context: Arc::clone(context), latest: Mutex::new(None) }
+    /// Returns the turns of a context.
+    pub(crate) fn of(context: &Arc<Context>) -> DriverResult<Arc<Self>> {
+        static CONTEXTS: LazyLock<Mutex<FxHashMap<usize, Weak<Turns>>>> = LazyLock::new(Mutex::default);
+        let mut contexts = CONTEXTS.lock();
+        contexts.retain(|_, turns| turns.strong_count() > 0);
+        if let Some(known) = contexts.get(&context.raw().addr()).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let end = RawEvent::new(context, EventOptions::new().timing(false))?;
+        let latest = Mutex::new(Latest { stream: 0, end });
+        let turns = Arc::new(Self { context: Arc::clone(context), latest });
+        contexts.insert(context.raw().addr(), Arc::downgrade(&turns));
+        Ok(turns)
     }
 
     /// Makes what `launch` enqueues on a stream begin when the previous launch through here has
@@ -30,15 +62,20 @@ impl Turns {
     ) -> DriverResult<()> {
         let _entered = self.context.enter()?;
         let mut latest = self.latest.lock();
-        let end = match &mut *latest {
-            Some(end) => {
-                // SAFETY: both handles are alive and of the context that is current.
-                unsafe { self.context.driver().cu_stream_wait_event(stream, end.raw(), 0) }?;
-                end
-            }
-            none => none.insert(RawEvent::new(&self.context, EventOptions::default())?),
-        };
-        launch()?;
-        end.record(stream)
+        let Latest { stream: before, end } = &mut *latest;
+        if *before != stream.addr() || *before == PER_THREAD {
+            // SAFETY: both handles are alive and of the context that is current.
+            unsafe { self.context.driver().cu_stream_wait_event(stream, end.raw(), 0) }?;
+        }
+        let launched = launch();
+        // Also after a failure: a part of it may be under way. And the next one must not come before
+        // this one has ended, even if that cannot be recorded.
+        let driver = self.context.driver();
+        // SAFETY: both handles are alive and of the context that is current.
+        let recorded = unsafe { driver.cu_event_record(end.raw(), stream) };
+        // SAFETY: the stream is alive.
+        let recorded = recorded.or_else(|_| unsafe { driver.cu_stream_synchronize(stream) });
+        *before = stream.addr();
+        launched.and(recorded)
     }
 }

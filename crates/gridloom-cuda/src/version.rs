@@ -16,8 +16,8 @@ use std::str::FromStr;
 pub struct CudaVersion(u32);
 
 impl CudaVersion {
-    /// The newest PTX that a driver of this version reads, where it is known. Drivers refuse newer
-    /// marks, whatever the code.
+    /// Returns the newest PTX version that a driver of this version reads, if it is known. Drivers
+    /// refuse newer versions, whatever the code uses.
     pub fn newest_ptx(self) -> Option<(u32, u32)> {
         Some(match (self.major(), self.minor()) {
             (12, minor @ 0..=5) => (8, minor),
@@ -33,27 +33,27 @@ impl CudaVersion {
     /// The oldest driver that Gridloom runs on.
     pub const OLDEST_SUPPORTED: Self = Self::new(12, 0);
 
-    /// The version `major.minor`.
+    /// Creates the version `major.minor`.
     pub const fn new(major: u32, minor: u32) -> Self {
         Self(major * 1000 + minor * 10)
     }
 
-    /// From the encoding of `CUDA_VERSION` and `cuDriverGetVersion`: 12040 is 12.4.
+    /// Decodes `CUDA_VERSION` and the result of `cuDriverGetVersion`: 12040 is 12.4.
     pub const fn from_raw(raw: u32) -> Self {
         Self(raw)
     }
 
-    /// The encoding of `CUDA_VERSION` and `cuDriverGetVersion`: 12.4 is 12040.
+    /// Returns the encoding of `CUDA_VERSION` and `cuDriverGetVersion`: 12.4 is 12040.
     pub const fn raw(self) -> u32 {
         self.0
     }
 
-    /// The number before the dot.
+    /// Returns the number before the dot.
     pub const fn major(self) -> u32 {
         self.0 / 1000
     }
 
-    /// The number after the dot.
+    /// Returns the number after the dot.
     pub const fn minor(self) -> u32 {
         self.0 % 1000 / 10
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for CudaVersion {
     }
 }
 
-/// A text that is no CUDA version.
+/// The error for a text that is not a CUDA version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a CUDA version: write it as `12.4` or `13`")]
 pub struct ParseVersionError(String);

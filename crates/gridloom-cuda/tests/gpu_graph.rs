@@ -14,7 +14,6 @@ use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{AllocOp, CallbackOp, ConditionalForm, FreeTarget, Operation, Test};
 use gridloom_core::{ErrorKind, Event, Executable, Stream};
 use gridloom_cuda::CudaVersion;
-use gridloom_cuda::driver::DriverOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -455,48 +454,66 @@ fn countdown(gpu: &Gpu) -> (Arc<dyn Allocation>, Executable) {
 }
 
 #[test]
-fn graphs_with_conditionals_take_turns_across_streams_where_that_is_asked_for() {
-    for conditionals_in_turn in [false, true] {
-        let options = DriverOptions::default().conditionals_in_turn(conditionals_in_turn);
-        let gpu = Gpu::new(simulator::device_with(options));
-        let (first, second) = (countdown(&gpu), countdown(&gpu));
+fn graphs_with_conditionals_take_turns_across_streams_and_devices() {
+    let gpus = [Gpu::new(simulator::device(None)), Gpu::new(simulator::device(None))];
+    for other in &gpus {
+        let gpu = &gpus[0];
+        let (first, second) = (countdown(gpu), countdown(other));
         let (open, gate) = std::sync::mpsc::channel::<()>();
-        let other = Stream::new(&gpu.backend).unwrap();
+        let other_stream = Stream::new(&other.backend).unwrap();
         let wait = CallbackOp::closure(move || gate.recv().unwrap_or(()));
         gpu.stream.enqueue(Operation::Callback(wait)).unwrap();
         first.1.launch(&gpu.stream).unwrap();
-        second.1.launch(&other).unwrap();
-        if conditionals_in_turn {
-            // It waits for one that waits for the gate.
-            for _ in 0..100 {
-                assert!(!other.is_idle().unwrap());
-                std::thread::yield_now();
-            }
-        } else {
-            other.synchronize().unwrap();
-            assert!(!gpu.stream.is_idle().unwrap());
+        second.1.launch(&other_stream).unwrap();
+        // It waits for one that waits for the gate.
+        for _ in 0..100 {
+            assert!(!other_stream.is_idle().unwrap());
+            std::thread::yield_now();
         }
         drop(open);
         gpu.stream.synchronize().unwrap();
-        other.synchronize().unwrap();
-        assert_eq!([gpu.read(&first.0)[0], gpu.read(&second.0)[0]], [0, 0]);
+        other_stream.synchronize().unwrap();
+        assert_eq!([gpu.read(&first.0)[0], other.read(&second.0)[0]], [0, 0]);
     }
 }
 
 #[test]
-fn graphs_that_take_turns_compute_what_others_do() {
-    let options = DriverOptions::from_environment().unwrap().conditionals_in_turn(true);
-    let real = gpu_with(options.clone()).filter(has_conditionals);
-    let simulated = simulator::device_with(options.max_version(None));
-    for gpu in [Some(Gpu::new(simulated)), real].into_iter().flatten() {
+fn loops_of_several_executables_on_several_streams_compute_what_one_does() {
+    for gpu in gpus() {
         let streams: Vec<Stream> = (0..4).map(|_| Stream::new(&gpu.backend).unwrap()).collect();
         let loops: Vec<_> = (0..16).map(|_| countdown(&gpu)).collect();
-        for (number, (_, executable)) in loops.iter().enumerate() {
-            executable.launch(&streams[number % 4]).unwrap();
+        for round in 0..20 {
+            for (number, (left, executable)) in loops.iter().enumerate() {
+                let stream = &streams[(number + round) % 4];
+                stream.enqueue(fill(&whole(left), 3, 4)).unwrap();
+                executable.launch(stream).unwrap();
+            }
         }
         streams.iter().for_each(|stream| stream.synchronize().unwrap());
         assert!(loops.iter().all(|(left, _)| gpu.read(left)[0] == 0));
     }
+    assert_eq!(simulator::violations(), [""; 0]);
+}
+
+#[test]
+fn a_graph_that_kernels_can_launch_takes_turns_with_loops() {
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 64]);
+        let graph = gpu.graph();
+        graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let options = InstantiateOptions { device_launch: true, ..Default::default() };
+        let launched = graph.instantiate_with(&options).unwrap();
+        let (other, repeat) = (Stream::new(&gpu.backend).unwrap(), countdown(&gpu));
+        for _ in 0..20 {
+            launched.launch(&gpu.stream).unwrap();
+            other.enqueue(fill(&whole(&repeat.0), 3, 4)).unwrap();
+            repeat.1.launch(&other).unwrap();
+        }
+        gpu.stream.synchronize().unwrap();
+        other.synchronize().unwrap();
+        assert_eq!(gpu.read(&log)[0], 20);
+    }
+    assert_eq!(simulator::violations(), [""; 0]);
 }
 
 #[test]
@@ -740,6 +757,10 @@ fn a_launch_attribute_can_be_updated() {
         executable.node(&node).unwrap().set_operation(op(cooperative)).unwrap();
         launch(&gpu, &executable);
         assert_eq!(gpu.read(&buffer), [2; 64]);
+        let wider = LaunchConfig::new(1, 64).cooperative();
+        executable.node(&node).unwrap().set_operation(op(wider)).unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&buffer), [3; 64]);
     }
 }
 

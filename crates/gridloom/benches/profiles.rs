@@ -1,21 +1,36 @@
 //! How close a profile is to what events measure, on every device there is.
 //!
-//! Each node is also launched in a graph of its own between two events, and the whole graph is
-//! launched between two events without being profiled. All ways are measured by turns. The columns
-//! are medians in microseconds.
+//! Two events also measure what lies between them and the node: the start of the launch and the
+//! event itself. So each node is measured in three ways, all by turns, as medians in microseconds:
+//!
+//! - `profile`: its time in a profile of the whole graph;
+//! - `events`: a graph of this node alone between two events, then without the time of a graph that
+//!   holds nothing but the empty node at the start, measured in the same way;
+//! - `row`: what one more copy adds to a graph of several copies one after the other, which is the
+//!   difference of two times by events.
+//!
+//! The whole graph is also launched between two events without being profiled.
 
 use std::time::Duration;
 
 use gridloom::prelude::*;
+use gridloom::{Optimizations, Profile};
 
 const ROUNDS: usize = 15;
+const LOOP_ROUNDS: usize = 5;
 const PASSES: u64 = 1000;
+/// How many copies a row has more than a graph of one.
+const MORE_COPIES: usize = 8;
 const KERNELS: &str = include_str!("../tests/support/graph.ptx");
+
+/// Adds a node behind another.
+type Add<'a> = Box<dyn Fn(&Node) -> Result<Node> + 'a>;
 
 struct Work {
     device: Device,
     stream: Stream,
     late: Kernel<(PtrMut<i32>, u32)>,
+    out: Vec<Buffer<i32>>,
 }
 
 /// The median of some times in microseconds.
@@ -37,6 +52,186 @@ impl Work {
         self.stream.synchronize()?;
         Ok(end.elapsed_since(&start)?.as_secs_f64() * 1e6)
     }
+
+    /// Makes a graph of an empty node and some copies of a node behind it.
+    fn copies(&self, copies: usize, add: &Add<'_>) -> Result<Executable> {
+        let graph = Graph::new(&self.device);
+        let first = graph.empty()?;
+        (0..copies).try_fold(first, |last, _| add(&last))?;
+        as_written(&graph)
+    }
+
+    /// Makes a loop around some copies of a node.
+    fn repeated(&self, copies: usize, add: &Add<'_>) -> Result<Executable> {
+        let graph = Graph::new(&self.device);
+        let first = graph.repeat(PASSES)?.body().empty()?;
+        (0..copies).try_fold(first, |last, _| add(&last))?;
+        as_written(&graph)
+    }
+
+    /// A node with a time that grows with the rounds.
+    fn kernel(&self, out: usize, config: LaunchConfig, rounds: u32) -> Add<'_> {
+        Box::new(move |last| last.launch(&self.late, config, (&self.out[out], rounds)))
+    }
+}
+
+/// Instantiates a graph as it is: profiles are of graphs as they were written.
+fn as_written(graph: &Graph) -> Result<Executable> {
+    graph.instantiate_with(&InstantiateOptions::new().optimize(Optimizations::NONE))
+}
+
+/// One node, measured in three ways.
+struct Row<'a> {
+    name: String,
+    add: Add<'a>,
+    profile: Vec<f64>,
+    events: Vec<f64>,
+    row: Vec<f64>,
+}
+
+impl<'a> Row<'a> {
+    fn new(name: impl Into<String>, add: Add<'a>) -> Self {
+        Row { name: name.into(), add, profile: vec![], events: vec![], row: vec![] }
+    }
+
+    /// Adds the time of one run of the node in a profile.
+    fn take(&mut self, profile: &Profile) {
+        let node = profile.node(&self.name);
+        self.profile.push(node.map_or(0.0, |node| node.busy_ns as f64 / 1e3 / node.runs as f64));
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
+fn print(rows: &[Row<'_>], empty: f64) {
+    println!(
+        "{:14} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7}",
+        "node", "profile", "events", "- empty", "ratio", "row", "ratio"
+    );
+    for Row { name, profile, events, row, .. } in rows {
+        let [profile, events, row] = [profile, events, row].map(|times| median(times));
+        let alone = events - empty;
+        println!(
+            "{name:14} {profile:9.2} {events:9.2} {alone:9.2} {:7.3} {row:9.2} {:7.3}",
+            profile / alone,
+            profile / row
+        );
+    }
+}
+
+/// A chain, and four kernels side by side behind it.
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
+fn nodes(work: &Work) -> Result<()> {
+    let mega = 1 << 20;
+    let (from, to) = (work.device.alloc::<u32>(16 * mega)?, work.device.alloc::<u32>(16 * mega)?);
+    let (few, others) = (work.device.alloc::<u32>(256)?, work.device.alloc::<u32>(256)?);
+    let one = LaunchConfig::new(1, 32);
+    let wide = LaunchConfig::new(132, 256);
+    let mut rows: Vec<Row<'_>> =
+        [(1, one), (2_000, one), (10_000, one), (40_000, one), (40_000, wide), (160_000, one)]
+            .into_iter()
+            .enumerate()
+            .map(|(index, (rounds, config))| {
+                Row::new(format!("kernel {index}"), work.kernel(0, config, rounds))
+            })
+            .collect();
+    rows.push(Row::new("fill 1 KiB", Box::new(|last| last.memset(&few, 7u32))));
+    rows.push(Row::new("copy 1 KiB", Box::new(|last| last.memcpy(&others, &few))));
+    rows.push(Row::new("fill 64 MiB", Box::new(|last| last.memset(&from, 7u32))));
+    rows.push(Row::new("copy 64 MiB", Box::new(|last| last.memcpy(&to, &from))));
+    let whole = Graph::new(&work.device);
+    let mut last = whole.empty()?;
+    for row in &rows {
+        last = (row.add)(&last)?.named(&row.name)?;
+    }
+    for index in 1..5 {
+        let row = Row::new(format!("side {index}"), work.kernel(index, one, 30_000 * index as u32));
+        (row.add)(&last)?.named(&row.name)?;
+        rows.push(row);
+    }
+
+    let executable = as_written(&whole)?;
+    let empty = work.copies(0, &rows[0].add)?;
+    let graphs = |copies: usize| -> Result<Vec<Executable>> {
+        rows.iter().map(|row| work.copies(copies, &row.add)).collect()
+    };
+    let (alone, copied) = (graphs(1)?, graphs(1 + MORE_COPIES)?);
+    let mut empties = Vec::new();
+    let (mut launches, mut launched, mut sums, mut measured) = (vec![], vec![], vec![], vec![]);
+    for warm_up in [&executable, &empty].into_iter().chain(&alone).chain(&copied) {
+        work.by_events(warm_up)?;
+        work.by_events(warm_up)?;
+    }
+    executable.profile(&work.stream)?;
+    for _ in 0..ROUNDS {
+        let profile = executable.profile(&work.stream)?;
+        launches.push(profile.launch_ns as f64 / 1e3);
+        sums.push((profile.critical_ns + profile.critical_gap_ns) as f64 / 1e3);
+        measured.push(profile.measured_ns as f64 / 1e3);
+        launched.push(work.by_events(&executable)?);
+        empties.push(work.by_events(&empty)?);
+        for ((row, alone), copied) in rows.iter_mut().zip(&alone).zip(&copied) {
+            row.take(&profile);
+            let once = work.by_events(alone)?;
+            row.events.push(once);
+            row.row.push((work.by_events(copied)? - once) / MORE_COPIES as f64);
+        }
+    }
+    let empty = median(&empties);
+    println!("a graph of one empty node by events: {empty:.2}");
+    print(&rows, empty);
+    let events = median(&launched);
+    for (name, times) in [("launch", launches), ("path and gaps", sums), ("instrumented", measured)] {
+        let profile = median(&times);
+        println!("{name:14} {profile:9.2} {events:9.2} {:>9} {:7.3}", "", profile / events);
+    }
+    Ok(())
+}
+
+/// A loop around three kernels.
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
+fn passes(work: &Work) -> Result<()> {
+    let one = LaunchConfig::new(1, 32);
+    let mut rows: Vec<Row<'_>> = [("in loop", 2_000), ("then", 500), ("short", 1)]
+        .into_iter()
+        .map(|(name, rounds)| Row::new(name, work.kernel(0, one, rounds)))
+        .collect();
+    let graph = Graph::new(&work.device);
+    let repeat = graph.repeat(PASSES)?.named("loop")?;
+    let mut last = repeat.body().empty()?;
+    for row in &rows {
+        last = (row.add)(&last)?.named(&row.name)?;
+    }
+    let executable = as_written(&graph)?;
+    let empty = work.copies(0, &rows[0].add)?;
+    let alone: Vec<Executable> = rows.iter().map(|row| work.copies(1, &row.add)).collect::<Result<_>>()?;
+    let loops: Vec<[Executable; 2]> = rows
+        .iter()
+        .map(|row| Ok([work.repeated(1, &row.add)?, work.repeated(2, &row.add)?]))
+        .collect::<Result<_>>()?;
+    let (mut launches, mut launched, mut empties) = (vec![], vec![], vec![]);
+    let (mut counted, mut kept) = (0, 0);
+    for _ in 0..LOOP_ROUNDS {
+        let profile = executable.profile(&work.stream)?;
+        launches.push(profile.launch_ns as f64 / 1e3 / PASSES as f64);
+        counted = profile.node("loop").and_then(|node| node.passes).unwrap_or(0);
+        kept = profile.spans.len();
+        launched.push(work.by_events(&executable)? / PASSES as f64);
+        empties.push(work.by_events(&empty)?);
+        for ((row, alone), [single, double]) in rows.iter_mut().zip(&alone).zip(&loops) {
+            row.take(&profile);
+            row.events.push(work.by_events(alone)?);
+            let (single, double) = (work.by_events(single)?, work.by_events(double)?);
+            row.row.push((double - single) / PASSES as f64);
+        }
+    }
+    println!(
+        "a loop of {PASSES} passes: {counted} counted, {kept} runs kept; `row` is a second copy in the body"
+    );
+    print(&rows, median(&empties));
+    let (profile, events) = (median(&launches), median(&launched));
+    println!("{:14} {profile:9.2} {events:9.2} {:>9} {:7.3}", "a pass", "", profile / events);
+    println!();
+    Ok(())
 }
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
@@ -44,118 +239,11 @@ fn measure(device: Device) -> Result<()> {
     let module = device.load_ptx(KERNELS)?;
     // SAFETY: the kernel writes the one integer it is given.
     let late = unsafe { module.kernel("late")? };
-    let work = Work { stream: device.stream()?, device, late };
+    let out = (0..5).map(|_| device.alloc(1)).collect::<Result<_>>()?;
+    let work = Work { stream: device.stream()?, device, late, out };
     println!("{}", work.device.name());
-    let mega = 1 << 20;
-    let (from, to) = (work.device.alloc::<u32>(16 * mega)?, work.device.alloc::<u32>(16 * mega)?);
-    let outs: Vec<Buffer<i32>> = (0..8).map(|_| work.device.alloc(1)).collect::<Result<_>>()?;
-
-    // A chain, and four kernels side by side behind it.
-    let whole = Graph::new(&work.device);
-    let mut names: Vec<(String, Graph)> = Vec::new();
-    let mut alone = |name: &str, add: &dyn Fn(&Graph) -> Result<Node>| -> Result<()> {
-        let graph = Graph::new(&work.device);
-        add(&graph)?;
-        names.push((name.to_owned(), graph));
-        Ok(())
-    };
-    let one = LaunchConfig::new(1, 32);
-    let wide = LaunchConfig::new(132, 256);
-    let mut last = whole.empty()?;
-    for (index, (rounds, config)) in
-        [(10_000, one), (40_000, one), (40_000, wide), (160_000, one)].into_iter().enumerate()
-    {
-        let name = format!("kernel {index}");
-        last = last.launch(&work.late, config, (&outs[0], rounds))?.named(&name)?;
-        alone(&name, &|graph| graph.launch(&work.late, config, (&outs[0], rounds)))?;
-    }
-    last = last.memset(&from, 7u32)?.named("fill 64 MiB")?;
-    alone("fill 64 MiB", &|graph| graph.memset(&from, 7u32))?;
-    last = last.memcpy(&to, &from)?.named("copy 64 MiB")?;
-    alone("copy 64 MiB", &|graph| graph.memcpy(&to, &from))?;
-    let side: Vec<Node> = (1..5u32)
-        .map(|index| {
-            last.launch(&work.late, one, (&outs[index as usize], 30_000 * index))?
-                .named(&format!("side {index}"))
-        })
-        .collect::<Result<_>>()?;
-    for index in 1..5u32 {
-        alone(&format!("side {index}"), &|graph| {
-            graph.launch(&work.late, one, (&outs[index as usize], 30_000 * index))
-        })?;
-    }
-    whole.join(&side)?;
-
-    let executable = whole.instantiate()?;
-    let singles: Vec<Executable> =
-        names.iter().map(|(_, graph)| graph.instantiate()).collect::<Result<_>>()?;
-    let mut profiled = vec![Vec::new(); names.len()];
-    let mut timed = vec![Vec::new(); names.len()];
-    let (mut launches, mut launched, mut sums, mut measured) = (vec![], vec![], vec![], vec![]);
-    for round in 0..ROUNDS + 2 {
-        let profile = executable.profile(&work.stream)?;
-        let whole = work.by_events(&executable)?;
-        let single: Vec<f64> = singles.iter().map(|single| work.by_events(single)).collect::<Result<_>>()?;
-        // The first rounds warm up.
-        if round < 2 {
-            continue;
-        }
-        for (index, (name, _)) in names.iter().enumerate() {
-            profiled[index].push(profile.node(name).map_or(0.0, |node| node.busy_ns as f64 / 1e3));
-            timed[index].push(single[index]);
-        }
-        launches.push(profile.launch_ns as f64 / 1e3);
-        sums.push((profile.critical_ns + profile.critical_gap_ns) as f64 / 1e3);
-        measured.push(profile.measured_ns as f64 / 1e3);
-        launched.push(whole);
-    }
-    println!("{:14} {:>10} {:>10} {:>7}", "node", "profile", "events", "ratio");
-    for (index, (name, _)) in names.iter().enumerate() {
-        let (profile, events) = (median(&profiled[index]), median(&timed[index]));
-        println!("{name:14} {profile:10.1} {events:10.1} {:7.3}", profile / events);
-    }
-    let events = median(&launched);
-    println!("{:14} {:10.1} {events:10.1} {:7.3}", "launch", median(&launches), median(&launches) / events);
-    println!("{:14} {:10.1} {events:10.1} {:7.3}", "path and gaps", median(&sums), median(&sums) / events);
-    println!(
-        "{:14} {:10.1} {events:10.1} {:7.3}",
-        "instrumented",
-        median(&measured),
-        median(&measured) / events
-    );
-
-    // A loop.
-    let graph = Graph::new(&work.device);
-    let repeat = graph.repeat(PASSES)?.named("loop")?;
-    repeat
-        .body()
-        .launch(&work.late, one, (&outs[0], 2_000))?
-        .named("in loop")?
-        .launch(&work.late, one, (&outs[0], 500))?
-        .named("then")?;
-    let executable = graph.instantiate()?;
-    let (mut launches, mut launched, mut passes, mut kept) = (vec![], vec![], 0, 0);
-    let mut inside = Vec::new();
-    for _ in 0..5 {
-        let profile = executable.profile(&work.stream)?;
-        launches.push(profile.launch_ns as f64 / 1e3 / PASSES as f64);
-        inside.push(profile.node("in loop").map_or(0.0, |node| node.busy_ns as f64 / 1e3 / node.runs as f64));
-        passes = profile.node("loop").and_then(|node| node.passes).unwrap_or(0);
-        kept = profile.spans.len();
-        launched.push(work.by_events(&executable)? / PASSES as f64);
-    }
-    let single = Graph::new(&work.device);
-    single.launch(&work.late, one, (&outs[0], 2_000))?;
-    let single = single.instantiate()?;
-    let alone: Vec<f64> = (0..5).map(|_| work.by_events(&single)).collect::<Result<_>>()?;
-    println!("loop of {PASSES} passes: {passes} counted, {kept} runs kept");
-    let row = |name: &str, profile: f64, events: f64| {
-        println!("{name:14} {profile:10.2} {events:10.2} {:7.3}", profile / events);
-    };
-    row("a pass", median(&launches), median(&launched));
-    row("in loop", median(&inside), median(&alone));
-    println!();
-    Ok(())
+    nodes(&work)?;
+    passes(&work)
 }
 
 fn main() -> Result<()> {

@@ -206,7 +206,7 @@ conditional! {
     If
 }
 conditional! {
-    /// A node with two bodies, of which exactly one runs.
+    /// A node with two bodies. Exactly one of them runs.
     IfElse
 }
 conditional! {
@@ -214,7 +214,7 @@ conditional! {
     While
 }
 conditional! {
-    /// A node with several bodies, of which at most one runs.
+    /// A node with several bodies. At most one of them runs.
     Switch
 }
 one_body!(If);

@@ -294,7 +294,7 @@ impl Device {
 
     /// Returns whether the device checks every memory access of kernels.
     #[cfg(any(feature = "cpu", feature = "cuda"))]
-    pub(crate) fn is_checked(&self) -> bool {
+    pub fn is_checked(&self) -> bool {
         #[cfg(feature = "cpu")]
         let checked =
             self.0.as_any().downcast_ref::<gridloom_cpu::CpuDevice>().is_some_and(|cpu| cpu.is_checked());

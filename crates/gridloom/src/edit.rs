@@ -42,13 +42,17 @@ trait Edit {
     /// Replaces the node's operation by one of the same kind.
     fn replace(&self, operation: Operation) -> Result<()>;
 
+    /// Returns the name of the node, for errors.
+    fn label(&self) -> String;
+
+    fn refusal(&self, message: String) -> Error {
+        Error::new(ErrorKind::InvalidArgument, message).at_node(self.label())
+    }
+
     fn current_kernel(&self) -> Result<Launch> {
         match self.current()? {
             Operation::Kernel(kernel) => Ok(kernel),
-            other => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a {} node launches no kernel", other.kind().name()),
-            )),
+            other => Err(self.refusal(format!("a {} node launches no kernel", other.kind().name()))),
         }
     }
 
@@ -57,10 +61,7 @@ trait Edit {
             Operation::Conditional(current) => {
                 self.replace(Operation::Conditional(Arc::new(change((*current).clone()))))
             }
-            other => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a {} node is not a conditional", other.kind().name()),
-            )),
+            other => Err(self.refusal(format!("a {} node is not a conditional", other.kind().name()))),
         }
     }
 }
@@ -68,6 +69,10 @@ trait Edit {
 impl Edit for Node {
     fn current(&self) -> Result<Operation> {
         self.operation()
+    }
+
+    fn label(&self) -> String {
+        Node::label(self)
     }
 
     fn replace(&self, operation: Operation) -> Result<()> {
@@ -78,6 +83,10 @@ impl Edit for Node {
 impl Edit for ExecutableNode<'_> {
     fn current(&self) -> Result<Operation> {
         Ok(self.operation())
+    }
+
+    fn label(&self) -> String {
+        ExecutableNode::label(self)
     }
 
     fn replace(&self, operation: Operation) -> Result<()> {
@@ -202,10 +211,7 @@ macro_rules! setters {
                 match self.current()? {
                     Operation::EventRecord(_) => self.replace(Operation::EventRecord(event)),
                     Operation::EventWait(_) => self.replace(Operation::EventWait(event)),
-                    other => Err(Error::new(
-                        ErrorKind::InvalidArgument,
-                        format!("a {} node has no event", other.kind().name()),
-                    )),
+                    other => Err(self.refusal(format!("a {} node has no event", other.kind().name()))),
                 }
             }
         }
@@ -225,14 +231,11 @@ impl Node {
     pub fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         let current = self.current_kernel()?;
         if !Arc::ptr_eq(current.kernel(), kernel.backend()) {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "the node launches {}, not {}; use set_kernel to launch another kernel",
-                    current.kernel().name(),
-                    kernel.name()
-                ),
-            ));
+            return Err(self.refusal(format!(
+                "the node launches {}, not {}; use set_kernel to launch another kernel",
+                current.kernel().name(),
+                kernel.name()
+            )));
         }
         self.replace(Operation::Kernel(kernel_launch(kernel, *current.config(), args)?))
     }
@@ -296,10 +299,7 @@ impl ExecutableNode<'_> {
     /// Bounds the passes of a loop, or removes the bound.
     pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
         if !matches!(self.current()?.kind(), NodeKind::While) {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "the node is not a loop, so its passes cannot be bounded",
-            ));
+            return Err(self.refusal("the node is not a loop, so its passes cannot be bounded".into()));
         }
         self.replace_conditional(|current| ConditionalOp { max_passes, ..current })
     }

@@ -51,12 +51,12 @@ pub struct InstantiateOptions {
     ///
     /// By default this is [automatic](Optimize::Automatic). Instantiation takes no longer. Once the
     /// executable was launched a number of times, a thread of the library compiles the new kernels,
-    /// and a later launch takes them over. [`Optimizations`](crate::Optimizations) instead are made at instantiation,
-    /// which then takes as long as the device takes to compile, and
+    /// and a later launch takes them over. [`Optimizations`](crate::Optimizations) are made at
+    /// instantiation instead, which then includes the time to compile them.
     /// [`Optimizations::NONE`](crate::Optimizations::NONE) leaves the graph as it was written.
     ///
     /// The environment variable `GRIDLOOM_OPTIMIZE` overrides this option: `off`, `auto`, `on`, or
-    /// names such as `chains,loops`. [`Executable::report`] tells what was done.
+    /// names such as `chains,loops`. [`Executable::report`] says what was done.
     pub optimize: Optimize,
 }
 
@@ -206,7 +206,7 @@ impl Executable {
     /// change. An optimised graph is profiled as it was written. The CPU device measures by itself.
     /// On other devices a copy of the graph with two small timer kernels around each node is
     /// launched; it is built for the purpose, so the call takes as long as instantiation. What
-    /// measuring costs is estimated in the same launch and taken off.
+    /// measuring costs is estimated in the same launch and subtracted.
     ///
     /// ```
     /// use gridloom::prelude::*;
@@ -271,9 +271,8 @@ impl Executable {
     /// [`InstantiateOptions::device_launch`].
     ///
     /// The kernel calls `cudaGraphLaunch(handle, cudaStreamGraphFireAndForget)`, or uses one of
-    /// CUDA's other streams for that. It has to be part of a graph itself. Before, the executable
-    /// has to be [uploaded](Executable::upload) or launched once by the host, and again after every
-    /// change of it.
+    /// CUDA's other streams for that. It has to be part of a graph itself. Before that, the host has
+    /// to [upload](Executable::upload) or launch the executable once, and again after every change.
     ///
     /// Gridloom does not see launches that kernels make: keep the executable, and change it only
     /// when none is in flight. The handle is valid until the executable is dropped or changed.

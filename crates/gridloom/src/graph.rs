@@ -123,8 +123,8 @@ impl Graph {
         self.0.remove_edge(&from.0, &to.0)
     }
 
-    /// Copies this graph and everything inside it into a new root graph. The map tells the copy of
-    /// each node.
+    /// Copies this graph and everything inside it into a new root graph. The map leads from each
+    /// node to its copy.
     ///
     /// (`Clone` copies the handle only.) A copy of a body includes the conditions of the graphs
     /// around it. If the body uses memory that is allocated outside it, the copy is an error.
@@ -162,7 +162,7 @@ impl Graph {
     ///
     /// Kernels read what their `Ptr` parameters point to and write what their `PtrMut` parameters
     /// point to; fills and copies say what they access. The check lists each pair of unordered
-    /// nodes of which one writes what the other uses, with the edge to add, and each kernel that can
+    /// nodes in which one writes what the other uses, with the edge to add, and each kernel that can
     /// set the condition of a conditional without an order between them. It also lists each loop
     /// without a bound whose body cannot change what the loop tests. It knows nothing of callbacks
     /// without memory, opaque nodes and kernels whose parameters have no types. It takes a kernel

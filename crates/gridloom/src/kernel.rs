@@ -150,7 +150,7 @@ impl<P> Kernel<P> {
         self.recorded.as_ref().map(|recorded| recorded.ptx.as_str())
     }
 
-    /// The kernel with what it was recorded as.
+    /// Returns the kernel with its recorded form.
     pub(crate) fn of_recorded(mut self, recorded: Arc<Recorded>) -> Self {
         self.recorded = Some(recorded);
         self

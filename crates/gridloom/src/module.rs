@@ -70,20 +70,21 @@ impl Module {
         Module { device, backend, found: Arc::default(), source: Arc::default() }
     }
 
-    /// The same module, with the PTX that it was loaded from.
+    /// Returns the same module, with the PTX that it was loaded from.
     pub(crate) fn with_ptx(mut self, ptx: &str) -> Self {
         self.source = Arc::new(Source { ptx: Some(ptx.to_owned()), names: HashMap::new() });
         self
     }
 
-    /// The same module, with names of C++ for what is in it.
+    /// Returns the same module, with names of C++ for what is in it.
     #[cfg(feature = "cuda")]
     pub(crate) fn with_names(mut self, names: HashMap<String, String>) -> Self {
         self.source = Arc::new(Source { ptx: self.source.ptx.clone(), names });
         self
     }
 
-    /// The PTX that it was loaded from, or that was made from CUDA C++. `None` for machine code.
+    /// Returns the PTX that it was loaded from, or that was made from CUDA C++. `None` for machine
+    /// code.
     ///
     /// ```
     /// use gridloom::Device;
@@ -96,7 +97,7 @@ impl Module {
         self.source.ptx.as_deref()
     }
 
-    /// The name in the PTX of what a C++ name stands for.
+    /// Returns the name in the PTX of what a C++ name stands for.
     fn name<'a>(&'a self, name: &'a str) -> &'a str {
         self.source.names.get(name).map_or(name, String::as_str)
     }

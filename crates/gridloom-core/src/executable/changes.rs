@@ -14,7 +14,7 @@ use super::current::Current;
 use super::table::{ArgTable, RowId, Told};
 use super::update::check_replaceable;
 use crate::backend::{self, Allocation};
-use crate::error::{Error, ErrorKind, Result, bail};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{
     Checker, ConditionKey, Definition, GraphKey, NodeKey, aligned, check_contract, compare, lifetimes,
     uses_outliving,
@@ -66,7 +66,7 @@ pub struct Changes<'a> {
     is_checked: bool,
     /// Whether a new operation uses memory that another executable left.
     puts_outliving: bool,
-    /// Whether any node uses such memory, for the next launch.
+    /// Whether any node uses such memory. The next launch reads it.
     uses_outliving: &'a mut bool,
     is_done: bool,
 }
@@ -301,7 +301,8 @@ impl<'a> Changes<'a> {
         match definition.get_node(node).map(|node| node.operation()) {
             Some(Operation::Kernel(launch)) => Ok(table.make(definition, node, launch, self.backend)),
             Some(other) => {
-                bail!(InvalidArgument, "a {} node launches no kernel", other.kind().name())
+                let message = format!("a {} node launches no kernel", other.kind().name());
+                Err(Error::new(ErrorKind::InvalidArgument, message).at_node(definition.label(node)))
             }
             None => Err(no_such_node(node)),
         }
@@ -578,10 +579,7 @@ impl ArgWriter<'_, '_> {
 
 /// Returns the launch of a node that has a row. Only kernel nodes have rows.
 fn launch_of(definition: &Definition, node: NodeKey) -> &KernelOp {
-    match definition.node(node).operation() {
-        Operation::Kernel(launch) => launch,
-        _ => unreachable!("a row is that of a kernel node"),
-    }
+    definition.node(node).operation().as_kernel().expect("a row is that of a kernel node")
 }
 
 /// Gives a node the arguments of `new`. Returns `false`, and changes nothing, if more than kernel

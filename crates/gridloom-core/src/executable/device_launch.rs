@@ -7,7 +7,7 @@ use super::InstantiateOptions;
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, NodeKey};
-use crate::op::{FreeTarget, Operation};
+use crate::op::{FreeTarget, Operation, Role};
 
 /// Checks that kernels can launch a graph. `outliving` are the alloc nodes that nothing frees.
 pub(super) fn check(
@@ -30,28 +30,23 @@ pub(super) fn check(
     let mut is_empty = true;
     for (key, node) in definition.nodes.iter() {
         let operation = node.operation();
-        match operation {
-            Operation::Kernel(_) => {
-                let mut sets_condition = false;
-                operation.for_each_condition(|_| sets_condition = true);
-                if sets_condition {
-                    return refuse(key, "has no conditions that a kernel could set");
-                }
-                is_empty = false;
-            }
-            Operation::Memset(_) | Operation::Memcpy(_) => is_empty = false,
-            Operation::Free(FreeTarget::Outliving(_)) => {
-                return refuse(key, "cannot free memory of another executable");
-            }
-            Operation::Empty | Operation::Alloc(_) | Operation::Free(_) | Operation::Child(_) => {}
-            _ => {
-                let why = format!(
-                    "can hold kernels, copies, fills, allocations and embedded graphs of those, and no {} node",
-                    operation.kind().name()
-                );
-                return refuse(key, &why);
-            }
+        let facts = operation.kind().facts();
+        if !facts.in_device_launches {
+            let why = format!(
+                "can hold kernels, copies, fills, allocations and embedded graphs of those, and no {} node",
+                facts.name
+            );
+            return refuse(key, &why);
         }
+        if let Operation::Free(FreeTarget::Outliving(_)) = operation {
+            return refuse(key, "cannot free memory of another executable");
+        }
+        let mut sets_condition = false;
+        operation.for_each_condition(|_| sets_condition = true);
+        if sets_condition {
+            return refuse(key, "has no conditions that a kernel could set");
+        }
+        is_empty &= facts.role != Role::Work;
     }
     if is_empty {
         bail!(InvalidArgument, "a graph that kernels launch needs at least one kernel, copy or fill");

@@ -1,6 +1,6 @@
 //! The old contents of changed rows of the argument table, so that changes can be undone.
 
-use super::table::{Pointer, Pointers, Row};
+use super::row::{Pointer, Pointers, Row};
 use crate::memory::RegionId;
 use crate::speed::FEW_BYTES;
 

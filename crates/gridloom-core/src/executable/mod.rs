@@ -6,6 +6,7 @@ mod device_launch;
 mod journal;
 mod memory_pool;
 mod profile;
+mod row;
 mod table;
 mod update;
 
@@ -60,14 +61,14 @@ pub struct InstantiateOptions {
     pub conditional_mode: ConditionalMode,
     /// Whether the passes of every conditional are counted for [`Executable::passes`].
     ///
-    /// Iterations are always counted where that costs nothing: on the CPU, in conditionals that the
-    /// host runs, and in conditionals that test a value in memory, count, or have a limit. For
-    /// conditionals that only kernels decide and that a GPU runs by itself, this option adds a node
+    /// Passes are always counted where that costs nothing: on the CPU, in conditionals that the host
+    /// drives, and in conditionals that test a value in memory, count, or have a bound. For
+    /// conditionals that only kernels decide and that a GPU drives by itself, this option adds a node
     /// to each body.
     pub count_passes: bool,
     /// Whether kernels can launch the graph, through [`Executable::device_handle`].
     pub device_launch: bool,
-    /// Who gives the graph another form before it is compiled. By default nobody does.
+    /// What rewrites the graph before it is compiled. By default nothing does.
     pub optimizer: Option<Arc<dyn Optimizer>>,
 }
 
@@ -425,21 +426,19 @@ impl Executable {
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         let key = self.own_key(conditional)?;
         let definition = self.definition_for("passes of a conditional")?;
-        match definition.node(key).operation() {
-            Operation::Conditional(_) => {
-                // Reading the count may wait for the device. The lock is not held meanwhile.
-                let passes = {
-                    let mut state = self.state.lock();
-                    let profiled = state.after_profile.as_ref().and_then(|after| after.passes.get(&key));
-                    if let Some(&passes) = profiled {
-                        return Ok(passes);
-                    }
-                    state.backend.passes(key)
-                };
-                passes.and_then(|passes| passes()).map_err(|error| error.at_node(definition.label(key)))
-            }
-            _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
+        if definition.node(key).operation().as_conditional().is_none() {
+            bail!(InvalidArgument, "{} is not a conditional", definition.label(key));
         }
+        // Reading the count may wait for the device. The lock is not held meanwhile.
+        let passes = {
+            let mut state = self.state.lock();
+            let profiled = state.after_profile.as_ref().and_then(|after| after.passes.get(&key));
+            if let Some(&passes) = profiled {
+                return Ok(passes);
+            }
+            state.backend.passes(key)
+        };
+        passes.and_then(|passes| passes()).map_err(|error| error.at_node(definition.label(key)))
     }
 
     /// Cancels the unfinished launches of this executable, on all streams.
@@ -623,9 +622,9 @@ fn freed_elsewhere(definition: &Definition) -> Vec<(NodeKey, Arc<dyn backend::Al
     if !definition.may_have(NodeKinds::of(&[NodeKind::Free])) {
         return Vec::new();
     }
-    let frees = definition.nodes.iter().filter_map(|(key, node)| match &node.operation {
-        Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
-        _ => None,
+    let frees = definition.nodes.iter().filter_map(|(key, node)| {
+        let Operation::Free(FreeTarget::Outliving(allocation)) = &node.operation else { return None };
+        Some((key, allocation.clone()))
     });
     frees.collect()
 }

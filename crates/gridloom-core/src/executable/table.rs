@@ -11,91 +11,17 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::journal::{Journal, Old, OldPointers, Record};
-use super::memory_pool::{MemoryPool, PoolEntry};
+use super::memory_pool::MemoryPool;
+use super::row::{ArgSlot, Holds, NONE, Pointer, Row, Target, identity, write_at};
 use crate::backend::{self, Allocation};
 use crate::error::Result;
-use crate::graph::{ConditionKey, CowDefinition, Definition, NodeKey};
-use crate::launch::LaunchConfig;
-use crate::memory::{Base, Region, RegionId, ranges_overlap};
-use crate::op::contract::{GivenMemory, Integer, Launched, ParamType, Signature, plain_address};
-use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
-use crate::speed::ArgBytes;
+use crate::graph::{CowDefinition, Definition, NodeKey};
+use crate::memory::{Base, Region, RegionId};
+use crate::op::contract::ParamType;
+use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerValue};
 
 /// The index of a row in the table. A node keeps its row.
 pub(super) type RowId = usize;
-
-/// The target of eight bytes of an argument.
-#[derive(Clone, Copy, PartialEq)]
-enum Target {
-    /// Memory that exists independently of graphs. The pool holds it.
-    Memory { region: RegionId, entry: PoolEntry },
-    /// Memory of an alloc node.
-    AllocNode { node: NodeKey, offset: u64, bytes: u64 },
-    /// A condition.
-    Condition(ConditionKey),
-}
-
-/// Eight bytes of an argument that refer to memory or a condition.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) struct Pointer {
-    index: u32,
-    offset: u32,
-    target: Target,
-}
-
-/// The position and contents of one argument.
-#[derive(Clone, Copy)]
-struct ArgSlot {
-    offset: u32,
-    size: u32,
-    holds: Holds,
-    /// Whether the contract of the kernel depends on the argument.
-    is_checked: bool,
-}
-
-/// The contents of an argument.
-#[derive(Clone, Copy, PartialEq)]
-enum Holds {
-    /// A plain value.
-    Value,
-    /// One address or handle and nothing else: the pointer at this index.
-    Pointer(u32),
-    /// Pointers among other bytes.
-    Structure,
-}
-
-/// The arguments of one kernel node.
-pub(super) struct Row {
-    node: NodeKey,
-    /// Whether the row is valid for its node. If not, it is rebuilt from the definition when
-    /// needed.
-    is_current: bool,
-    /// Whether the definition lags behind the row.
-    is_ahead: bool,
-    /// Whether the pointers were removed from the launch in the definition, so that it does not
-    /// keep memory alive that the row no longer refers to. The definition then lags behind too.
-    is_hollow: bool,
-    /// Whether the backend accepts other arguments in slot.
-    in_place: bool,
-    /// Whether launches of this kernel differ in nothing but shape and arguments.
-    is_simple: bool,
-    /// The index of the row's record in the journal, or [`NONE`] if the row is unchanged.
-    pub(super) record: u32,
-    /// The identity of the kernel. The definition keeps the kernel alive.
-    kernel: usize,
-    /// The signature that changes are checked against.
-    signature: Option<Arc<Signature>>,
-    /// Whether the contract depends on where memory lies.
-    checks_places: bool,
-    config: LaunchConfig,
-    pub(super) bytes: ArgBytes,
-    slots: SmallVec<[ArgSlot; 4]>,
-    pub(super) pointers: Pointers,
-}
-
-const NONE: u32 = u32::MAX;
-
-pub(super) type Pointers = SmallVec<[Pointer; 3]>;
 
 /// How much of a change the backend was told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,12 +47,6 @@ pub(super) struct ArgTable {
     journal: Journal,
 }
 
-/// Returns a number that identifies a live kernel.
-#[inline]
-fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
-    Arc::as_ptr(kernel).cast::<()>().addr()
-}
-
 impl ArgTable {
     /// Returns the row of a node, if it has a valid one.
     #[inline(always)]
@@ -150,31 +70,8 @@ impl ArgTable {
         let known = &mut self.numbers[node.index()];
         let number = if *known == 0 { self.rows.len() } else { *known as usize - 1 };
         *known = number as u32 + 1;
-        let args = &launch.args;
-        let signature = launch.kernel.signature();
-        let slot = |(index, slot): (usize, &crate::op::ParamLayout)| ArgSlot {
-            offset: slot.offset,
-            size: slot.size,
-            holds: Holds::Value,
-            is_checked: signature.is_some_and(|signature| signature.depends_on(index)),
-        };
-        let mut row = Row {
-            node,
-            is_current: true,
-            is_ahead: false,
-            is_hollow: false,
-            in_place: backend.prepare(number, node, launch),
-            is_simple: launch.kernel.params().is_some() && args.owner.is_none(),
-            record: NONE,
-            kernel: identity(&launch.kernel),
-            signature: signature.cloned(),
-            checks_places: signature.is_some_and(|signature| signature.depends_on_places()),
-            config: launch.config,
-            bytes: ArgBytes::new(&args.bytes),
-            slots: args.layout.iter().enumerate().map(slot).collect(),
-            pointers: args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect(),
-        };
-        row.find_pointers();
+        let in_place = backend.prepare(number, node, launch);
+        let row = Row::new(node, launch, &mut self.pool, in_place);
         match self.rows.get_mut(number) {
             Some(there) => *there = row,
             None => self.rows.push(row),
@@ -534,7 +431,7 @@ impl ArgTable {
     }
 
     /// Ends changes that are in the definition, committed or undone. A row is rebuilt later if it
-    /// was undone, or if the backend must be asked again whether it accepts arguments in slot.
+    /// was undone, or if the backend must be asked again whether it accepts arguments in place.
     pub(super) fn leave_to_definition(&mut self, is_kept: bool) {
         for record in std::mem::take(&mut self.journal.records) {
             if let Some(row) = self.rows.get_mut(record.row as usize) {
@@ -608,169 +505,10 @@ impl ArgTable {
     }
 }
 
-impl Row {
-    /// Determines which arguments hold pointers.
-    fn find_pointers(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.holds = Holds::Value);
-        for (number, pointer) in (0..).zip(&self.pointers) {
-            if let Some(slot) = self.slots.get_mut(pointer.index as usize) {
-                let is_all = slot.holds == Holds::Value && slot.size == 8 && pointer.offset == 0;
-                slot.holds = if is_all { Holds::Pointer(number) } else { Holds::Structure };
-            }
-        }
-    }
-
-    #[inline]
-    fn value(&self, index: usize) -> Option<&[u8]> {
-        let slot = self.slots.get(index)?;
-        self.bytes.get(slot.offset as usize..)?.get(..slot.size as usize)
-    }
-
-    /// Returns the target of the pointer that an argument starts with.
-    #[inline]
-    fn target(&self, index: usize) -> Option<Target> {
-        let pointer = match self.slots.get(index).map(|slot| slot.holds) {
-            Some(Holds::Pointer(pointer)) => self.pointers.get(pointer as usize),
-            Some(Holds::Structure) => {
-                self.pointers.iter().find(|pointer| (pointer.index as usize, pointer.offset) == (index, 0))
-            }
-            _ => None,
-        };
-        pointer.map(|pointer| pointer.target)
-    }
-
-    /// The bytes that an argument leads to, and the alloc node they are of; an address where they
-    /// are of none.
-    fn range(&self, index: usize) -> Option<(Option<NodeKey>, (u64, u64))> {
-        match self.target(index)? {
-            Target::Memory { region, .. } => {
-                let address = self.value(index)?.first_chunk().copied().map(u64::from_ne_bytes)?;
-                Some((None, (address, region.bytes())))
-            }
-            Target::AllocNode { node, offset, bytes } => Some((Some(node), (offset, bytes))),
-            Target::Condition(_) => None,
-        }
-    }
-}
-
-/// A row as contracts see it.
-impl Launched for Row {
-    #[inline]
-    fn integer(&self, index: usize, integer: Integer) -> Option<i64> {
-        integer.read(self.value(index)?)
-    }
-
-    #[inline]
-    fn memory(&self, index: usize) -> GivenMemory {
-        match self.target(index) {
-            Some(Target::Memory { region, .. }) => GivenMemory::Bytes(region.bytes()),
-            Some(Target::AllocNode { bytes, .. }) => GivenMemory::Bytes(bytes),
-            Some(Target::Condition(_)) => GivenMemory::Unknown,
-            None => plain_address(self.value(index)),
-        }
-    }
-
-    fn may_overlap(&self, one: usize, other: usize) -> bool {
-        match (self.range(one), self.range(other)) {
-            (Some((of, one)), Some((of_other, other))) => of == of_other && ranges_overlap(one, other),
-            _ => false,
-        }
-    }
-
-    fn config(&self) -> &LaunchConfig {
-        &self.config
-    }
-}
-
-impl Target {
-    /// Returns whether this is the target of a launch's argument.
-    #[inline]
-    fn is(&self, given: &PointerValue) -> bool {
-        match (self, given) {
-            (Target::Memory { region, .. }, PointerValue::Region(given)) => {
-                RegionId::of(given) == Some(*region)
-            }
-            (
-                Target::AllocNode { node, offset, bytes },
-                PointerValue::Region(Region { base: Base::AllocNode(given), offset: at, bytes: of }),
-            ) => (node, offset, bytes) == (given, at, of),
-            (Target::Condition(condition), PointerValue::Condition(given)) => condition == given,
-            _ => false,
-        }
-    }
-}
-
-impl MemoryPool {
-    /// Converts an argument of a launch and adds a use of its memory.
-    fn pointer(&mut self, pointer: &PointerArg) -> Pointer {
-        let target = match &pointer.value {
-            PointerValue::Region(region) => match &region.base {
-                Base::Allocation(allocation) => Target::Memory {
-                    region: RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes),
-                    entry: self.add_use(allocation),
-                },
-                Base::AllocNode(node) => {
-                    Target::AllocNode { node: *node, offset: region.offset, bytes: region.bytes }
-                }
-                Base::Bytes(_) => unreachable!("copied bytes have no address, and so are no argument"),
-            },
-            PointerValue::Condition(condition) => Target::Condition(*condition),
-        };
-        Pointer { index: pointer.index, offset: pointer.offset, target }
-    }
-
-    /// Converts back to an argument of a launch.
-    fn pointer_arg(&self, pointer: &Pointer) -> PointerArg {
-        let region = |base, offset, bytes| PointerValue::Region(Region { base, offset, bytes });
-        let value = match pointer.target {
-            Target::Memory { region: id, entry } => {
-                region(Base::Allocation(Arc::clone(self.allocation(entry))), id.offset(), id.bytes())
-            }
-            Target::AllocNode { node, offset, bytes } => region(Base::AllocNode(node), offset, bytes),
-            Target::Condition(condition) => PointerValue::Condition(condition),
-        };
-        PointerArg { index: pointer.index, offset: pointer.offset, value }
-    }
-
-    #[inline]
-    fn remove_use_of_pointer(&mut self, pointer: &Pointer) {
-        if let Target::Memory { entry, .. } = pointer.target {
-            self.remove_use(entry);
-        }
-    }
-
-    /// Invalidates a row and removes its uses of memory.
-    fn forget(&mut self, row: &mut Row) {
-        row.is_current = false;
-        for pointer in row.pointers.drain(..) {
-            self.remove_use_of_pointer(&pointer);
-        }
-    }
-}
-
 /// Returns the launch of a kernel node for changing.
 fn launch_mut(definition: &mut Definition, node: NodeKey) -> Option<&mut KernelOp> {
     match definition.nodes.get_mut(node).map(|node| &mut node.operation) {
         Some(Operation::Kernel(launch)) => Some(launch.make_mut()),
         _ => None,
-    }
-}
-
-/// Writes a value into an argument buffer.
-#[inline]
-fn write_at(bytes: &mut [u8], offset: usize, value: &[u8]) {
-    let there = &mut bytes[offset..][..value.len()];
-    match value.len() {
-        // The compiler turns copies of constant size into single stores.
-        4 => copy_chunk::<4>(there, value),
-        8 => copy_chunk::<8>(there, value),
-        _ => there.copy_from_slice(value),
-    }
-}
-
-#[inline]
-fn copy_chunk<const N: usize>(there: &mut [u8], value: &[u8]) {
-    if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk::<N>()) {
-        *there = *value;
     }
 }

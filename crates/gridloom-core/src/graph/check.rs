@@ -255,10 +255,7 @@ impl Checker<'_> {
             Base::AllocNode(alloc) => {
                 self.check_alloc_node(*alloc)?;
                 let definition = self.graph.expect("checked with the alloc node").0;
-                match &definition.node(*alloc).operation {
-                    Operation::Alloc(alloc) => alloc.bytes(),
-                    _ => 0,
-                }
+                definition.node(*alloc).operation.as_alloc().map_or(0, |alloc| alloc.bytes())
             }
             Base::Bytes(bytes) => bytes.len() as u64,
         };

@@ -115,6 +115,27 @@ impl Definition {
         set(&mut self.nodes.get_mut(to).expect("checked").predecessors, from);
     }
 
+    /// Sets the kinds of all edges into a node, in the order of its predecessors. Setting them one by
+    /// one takes quadratic time.
+    pub(crate) fn set_edge_kinds(&mut self, to: NodeKey, kinds: &[EdgeKind]) -> Result<()> {
+        let froms: Vec<NodeKey> = self.node(to).predecessors().iter().map(|edge| edge.node).collect();
+        if froms.len() != kinds.len() {
+            let (has, given) = (froms.len(), kinds.len());
+            bail!(InvalidArgument, "{given} kinds for the {has} edges into {}", self.label(to));
+        }
+        froms.iter().zip(kinds).try_for_each(|(&from, &kind)| self.check_edge_kind(from, to, kind))?;
+        for (&from, &kind) in froms.iter().zip(kinds) {
+            // The newest edges are at the end.
+            let edges = &mut self.nodes.get_mut(from).expect("checked").successors;
+            if let Some(edge) = edges.iter_mut().rev().find(|edge| edge.node == to) {
+                edge.kind = kind;
+            }
+        }
+        let edges = &mut self.nodes.get_mut(to).expect("checked").predecessors;
+        edges.iter_mut().zip(kinds).for_each(|(edge, &kind)| edge.kind = kind);
+        Ok(())
+    }
+
     /// Moves nodes in the order so that `from` comes before `to`. Fails if the edge would close a
     /// cycle.
     fn reorder(&mut self, from: NodeKey, to: NodeKey) -> Result<()> {

@@ -452,7 +452,7 @@ impl Graph {
         differences
     }
 
-    /// Looks for missing dependencies in the whole hierarchy: pairs of unordered nodes of which
+    /// Looks for missing dependencies in the whole hierarchy: pairs of unordered nodes in which
     /// one writes what the other uses, and loops that nothing can end.
     pub fn check(&self) -> hazards::Hazards {
         hazards::check(&self.definition())
@@ -464,6 +464,15 @@ impl Graph {
         self.hierarchy.write(Writer::Handle, self.key, |definition| {
             definition.check_alive(self.key, &keys)?;
             definition.add_edge(keys[0], keys[1], kind)
+        })
+    }
+
+    /// Sets the kinds of all edges into a node, in the order of [`Node::predecessors`].
+    pub fn set_edge_kinds(&self, to: &Node, kinds: &[EdgeKind]) -> Result<()> {
+        let keys = self.own_keys(&[to])?;
+        self.hierarchy.write(Writer::Handle, self.key, |definition| {
+            definition.check_alive(self.key, &keys)?;
+            definition.set_edge_kinds(keys[0], kinds)
         })
     }
 

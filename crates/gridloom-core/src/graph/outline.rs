@@ -6,10 +6,7 @@ use std::sync::Arc;
 use super::Definition;
 use crate::backend::{Allocation, DeviceId};
 use crate::memory::{Base, MemoryKind, Region};
-use crate::op::{
-    CallbackOp, ConditionalOp, CopySide, FreeTarget, KernelArgs, KernelOp, Launch, MemcpyOp, MemsetOp,
-    Operation, PointerArg, PointerValue, Test,
-};
+use crate::op::{CallbackOp, FreeTarget, Operation, Reference};
 
 impl Definition {
     /// Returns a copy that holds on to nothing but kernels, for analysis on another thread.
@@ -34,44 +31,27 @@ impl Definition {
 
 fn outline(operation: &Operation) -> Operation {
     match operation {
-        Operation::Empty | Operation::Alloc(_) | Operation::Child(_) => operation.clone(),
-        Operation::Kernel(launch) => {
-            let args = launch.args();
-            let pointer = |pointer: &PointerArg| {
-                let value = match &pointer.value {
-                    PointerValue::Region(region) => PointerValue::Region(described(region)),
-                    PointerValue::Condition(condition) => PointerValue::Condition(*condition),
-                };
-                PointerArg { value, ..*pointer }
-            };
-            let args = KernelArgs {
-                bytes: args.bytes.clone(),
-                layout: args.layout.clone(),
-                pointers: args.pointers.iter().map(pointer).collect(),
-                owner: None,
-            };
-            // SAFETY: the launch never runs, as the caller of `Definition::outline` promises.
-            let launch = unsafe { KernelOp::new(launch.kernel().clone(), *launch.config(), args) };
-            Operation::Kernel(Launch::new(launch))
+        Operation::Empty
+        | Operation::Kernel(_)
+        | Operation::Alloc(_)
+        | Operation::Free(FreeTarget::AllocNode(_))
+        | Operation::Memset(_)
+        | Operation::Memcpy(_)
+        | Operation::Child(_)
+        | Operation::Conditional(_) => {
+            let mut outlined = operation.with_references(&mut |reference| {
+                if let Reference::Region(region) = reference {
+                    *region = described(region);
+                }
+            });
+            if let Operation::Kernel(launch) = &mut outlined {
+                launch.make_mut().args.owner = None;
+            }
+            outlined
         }
-        Operation::Free(FreeTarget::AllocNode(_)) => operation.clone(),
         Operation::Free(FreeTarget::Outliving(memory)) => {
             Operation::Free(FreeTarget::Outliving(Described::of(&**memory)))
         }
-        Operation::Memset(fill) => {
-            Operation::Memset(Arc::new(MemsetOp { dst: described(&fill.dst), ..(**fill).clone() }))
-        }
-        Operation::Memcpy(copy) => {
-            let side = |side: &CopySide| CopySide { region: described(&side.region), ..*side };
-            Operation::Memcpy(Arc::new(MemcpyOp { dst: side(&copy.dst), src: side(&copy.src), ..**copy }))
-        }
-        Operation::Conditional(conditional) => match &conditional.test {
-            Test::Value(region) => Operation::Conditional(Arc::new(ConditionalOp {
-                test: Test::Value(described(region)),
-                ..(**conditional).clone()
-            })),
-            Test::Condition(_) | Test::Count(_) => operation.clone(),
-        },
         Operation::Callback(_)
         | Operation::EventRecord(_)
         | Operation::EventWait(_)
@@ -132,8 +112,10 @@ unsafe impl Allocation for Described {
 mod tests {
     use super::*;
     use crate::Graph;
-    use crate::backend::{AsDevice, Device};
-    use crate::null::NullDevice;
+    use crate::backend::{self, AsDevice, Device};
+    use crate::launch::LaunchConfig;
+    use crate::null::{FakeKernel, NullDevice};
+    use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, MemsetOp, PointerValue};
 
     #[test]
     fn an_outline_keeps_no_memory_alive() {
@@ -151,5 +133,29 @@ mod tests {
         assert_eq!((fill.dst.offset, fill.dst.bytes, fill.width, fill.value), (16, 32, 32, 7));
         drop((node, graph));
         assert_eq!(Arc::strong_count(&memory), 1);
+    }
+
+    #[test]
+    fn an_outline_has_the_arguments_of_kernels_but_keeps_neither_memory_nor_owner_alive() {
+        let null = NullDevice::new();
+        let kernel: Arc<dyn backend::Kernel> = FakeKernel::new("fill").params([8]).on(&null);
+        let device: Arc<dyn Device> = null.as_device().clone();
+        let (memory, owner) = (device.allocate(64, MemoryKind::Device).unwrap(), Arc::new(7));
+        let region = Region { base: Base::Allocation(memory.clone()), offset: 16, bytes: 48 };
+        let value = ArgValue::Pointer(PointerValue::Region(region));
+        let mut args = KernelArgs::pack(kernel.name(), kernel.params(), [value]).unwrap();
+        args.owner = Some(owner.clone().into());
+        // SAFETY: the null device runs nothing.
+        let launch = Launch::new(unsafe { KernelOp::new(kernel, LaunchConfig::one(), args) });
+        let graph = Graph::new(&device);
+        let node = graph.add(&[], Operation::Kernel(launch)).unwrap();
+        // SAFETY: the outline is only looked at.
+        let outline = unsafe { graph.definition().outline() };
+        let launch = outline.node(node.key()).operation().as_kernel().unwrap();
+        let PointerValue::Region(outlined) = &launch.args().pointers[0].value else { panic!("no memory") };
+        let Base::Allocation(described) = &outlined.base else { panic!("no allocation") };
+        assert_eq!((described.address(), outlined.offset, outlined.bytes), (memory.address(), 16, 48));
+        drop((node, graph));
+        assert_eq!((Arc::strong_count(&memory), Arc::strong_count(&owner)), (1, 1));
     }
 }

@@ -152,10 +152,7 @@ impl backend::ExecutableStatus for FakeStatus {
 
 impl FakeExecutable {
     pub(super) fn new(shared: Arc<Shared>, definition: &Definition, number: u64) -> Self {
-        let alloc = |(node, data): (NodeKey, &NodeData)| match data.operation() {
-            Operation::Alloc(alloc) => Some((node, alloc.clone())),
-            _ => None,
-        };
+        let alloc = |(node, data): (NodeKey, &NodeData)| Some((node, data.operation().as_alloc()?.clone()));
         let allocs = definition.all_nodes().filter_map(alloc).collect();
         let reported = |node| ConditionalReport {
             node,

@@ -25,6 +25,9 @@ pub struct KindFacts {
     pub manages_memory: bool,
     /// Whether operations of the kind may read bytes that were copied from the caller.
     pub reads_bytes: bool,
+    /// Whether a graph that kernels launch can hold nodes of the kind. CUDA forbids the others
+    /// there.
+    pub in_device_launches: bool,
 }
 
 /// What a node becomes when its graph is lowered.
@@ -76,7 +79,7 @@ pub enum Replace {
 /// Makes [`NodeKind`] from the table of facts.
 macro_rules! node_kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident: $name:literal, $role:ident, $stream:ident, $replace:ident,
-       $disable:literal, $bodies:literal, $memory:literal, $bytes:literal;)+) => {
+       $disable:literal, $bodies:literal, $memory:literal, $bytes:literal, $launches:literal;)+) => {
         /// A kind of node.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -101,6 +104,7 @@ macro_rules! node_kinds {
                         in_device_bodies: $bodies,
                         manages_memory: $memory,
                         reads_bytes: $bytes,
+                        in_device_launches: $launches,
                     },)+
                 }
             }
@@ -109,38 +113,38 @@ macro_rules! node_kinds {
 }
 
 node_kinds! {
-    //           name        role         stream   replace   can      in device  manages  reads
-    //                                                       disable  bodies     memory   bytes
+    //           name        role         stream   replace   can      in device  manages  reads    in device
+    //                                                       disable  bodies     memory   bytes    launches
     /// Does nothing.
-    Empty:       "empty",    Order,       Ignores, Nothing,  false,   true,      false,   false;
+    Empty:       "empty",    Order,       Ignores, Nothing,  false,   true,      false,   false,   true;
     /// Runs a kernel.
-    Kernel:      "kernel",   Work,        Runs,    All,      true,    true,      false,   false;
+    Kernel:      "kernel",   Work,        Runs,    All,      true,    true,      false,   false,   true;
     /// Allocates memory.
-    Alloc:       "alloc",    Order,       Refuses, Topology, false,   true,      true,    false;
+    Alloc:       "alloc",    Order,       Refuses, Topology, false,   true,      true,    false,   true;
     /// Frees memory.
-    Free:        "free",     Order,       Refuses, Topology, false,   true,      true,    false;
+    Free:        "free",     Order,       Refuses, Topology, false,   true,      true,    false,   true;
     /// Fills memory.
-    Memset:      "memset",   Work,        Runs,    All,      true,    true,      false,   false;
+    Memset:      "memset",   Work,        Runs,    All,      true,    true,      false,   false,   true;
     /// Copies memory.
-    Memcpy:      "memcpy",   Work,        Runs,    All,      true,    true,      false,   true;
+    Memcpy:      "memcpy",   Work,        Runs,    All,      true,    true,      false,   true,   true;
     /// Runs an embedded graph.
-    Child:       "child",    Child,       Refuses, Topology, false,   true,      false,   false;
+    Child:       "child",    Child,       Refuses, Topology, false,   true,      false,   false,   true;
     /// Calls host code.
-    Callback:    "callback", Work,        Runs,    All,      false,   false,     false,   false;
+    Callback:    "callback", Work,        Runs,    All,      false,   false,     false,   false,   false;
     /// Records an event.
-    EventRecord: "record",   Work,        Runs,    All,      false,   false,     false,   false;
+    EventRecord: "record",   Work,        Runs,    All,      false,   false,     false,   false,   false;
     /// Waits for an event.
-    EventWait:   "wait",     Work,        Runs,    All,      false,   false,     false,   false;
+    EventWait:   "wait",     Work,        Runs,    All,      false,   false,     false,   false,   false;
     /// Runs its body when the condition is not 0.
-    If:          "if",       Conditional, Refuses, Test,     false,   true,      false,   false;
+    If:          "if",       Conditional, Refuses, Test,     false,   true,      false,   false,   false;
     /// Runs one of two bodies.
-    IfElse:      "if-else",  Conditional, Refuses, Test,     false,   true,      false,   false;
+    IfElse:      "if-else",  Conditional, Refuses, Test,     false,   true,      false,   false,   false;
     /// Runs its body while the condition is not 0.
-    While:       "while",    Conditional, Refuses, Test,     false,   true,      false,   false;
+    While:       "while",    Conditional, Refuses, Test,     false,   true,      false,   false,   false;
     /// Runs the body whose index equals the condition.
-    Switch:      "switch",   Conditional, Refuses, Test,     false,   true,      false,   false;
+    Switch:      "switch",   Conditional, Refuses, Test,     false,   true,      false,   false,   false;
     /// Runs a graph that only the backend understands.
-    Opaque:      "opaque",   Opaque,      Refuses, All,      false,   true,      false,   false;
+    Opaque:      "opaque",   Opaque,      Refuses, All,      false,   true,      false,   false,   false;
 }
 
 /// Makes the set of all kinds whose facts satisfy a condition.

@@ -7,7 +7,7 @@ use super::timeline::{NodeRun, PointId, Timeline};
 use super::{CriticalSpan, NodeProfile, Profile, Span};
 use crate::executable::Report;
 use crate::graph::{Definition, GraphKey, NodeKey};
-use crate::op::{NodeKind, Operation, Role};
+use crate::op::{NodeKind, Role};
 
 /// The number of runs whose average is a bound for the cost of measuring one.
 const OFTEN: u64 = 16;
@@ -61,7 +61,7 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
             parent: definition.owner(node.graph()).and_then(|(owner, _)| ids.get(&owner).copied()),
             on_host: kind == NodeKind::Callback || hosted.contains(&key),
             disabled: facts.disabled.contains(&key),
-            bytes: bytes_of(node.operation()),
+            bytes: node.operation().bytes_written(),
             ..NodeProfile::default()
         };
         if let (false, Some(times)) = (row.disabled, recorded.get(&key)) {
@@ -131,15 +131,6 @@ fn numbers(definition: &Definition) -> FxHashMap<NodeKey, usize> {
     let mut ids = FxHashMap::default();
     visit(definition, definition.root(), &mut ids);
     ids
-}
-
-/// Returns the bytes that a copy or fill writes.
-fn bytes_of(operation: &Operation) -> Option<u64> {
-    match operation {
-        Operation::Memset(op) => Some(op.width * op.height * u64::from(op.element_size)),
-        Operation::Memcpy(op) => Some(op.width * op.height * op.depth),
-        _ => None,
-    }
 }
 
 fn times_of(

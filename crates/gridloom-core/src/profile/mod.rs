@@ -67,7 +67,7 @@ impl Default for ProfileOptions {
 /// The times of one launch.
 ///
 /// All times are nanoseconds from the start of the launch. What measuring costs is estimated during
-/// the same launch and taken off; [`measured_ns`](Profile::measured_ns) includes it.
+/// the same launch and subtracted; [`measured_ns`](Profile::measured_ns) includes it.
 ///
 /// Nodes have the numbers of [`Graph::to_json`](crate::Graph::to_json).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub struct Profile {
     pub launch_ns: u64,
     /// The time of the launch with what measuring cost.
     pub measured_ns: u64,
-    /// What measuring cost for each run of a node. It is taken off all other times.
+    /// The cost of measuring one run of a node. It is subtracted from all other times.
     pub node_cost_ns: u64,
     /// The host's time in the call that launches.
     pub enqueue_ns: u64,

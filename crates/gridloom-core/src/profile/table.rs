@@ -99,7 +99,9 @@ impl Profile {
         }
         // The path of the nodes around it is shown by the indentation.
         let inner = if row.parent.is_some() { row.name.rsplit('/').next().unwrap_or("") } else { &row.name };
-        let mut name: String = inner.chars().take(NAME).collect();
+        // Control characters could affect a terminal.
+        let shown = inner.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+        let mut name: String = shown.take(NAME).collect();
         if inner.chars().count() > NAME {
             name.pop();
             name.push('…');

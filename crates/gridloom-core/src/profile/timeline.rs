@@ -308,10 +308,10 @@ fn is_conditional(definition: &Definition, node: NodeKey) -> bool {
 /// Returns the conditional around a node, past embedded graphs.
 fn around(definition: &Definition, node: NodeKey) -> Option<NodeKey> {
     let (owner, _) = definition.owner(definition.node(node).graph())?;
-    match definition.node(owner).operation() {
-        Operation::Conditional(_) => Some(owner),
-        _ => around(definition, owner),
+    if definition.node(owner).operation().as_conditional().is_some() {
+        return Some(owner);
     }
+    around(definition, owner)
 }
 
 struct Builder<'a> {

@@ -276,7 +276,7 @@ mod tests {
     use crate::null::{FakeKernel, NullDevice};
     use crate::op::{KernelArgs, Owner};
 
-    /// A launch, and what tells whether it is still there.
+    /// Returns a launch, and a value that shows whether it still exists.
     fn launch() -> (Launch, Weak<u32>) {
         let kernel: Arc<dyn Kernel> = FakeKernel::new("kernel").params([]).on(&NullDevice::new());
         let owner = Arc::new(7);

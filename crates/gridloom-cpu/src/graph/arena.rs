@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gridloom_core::graph::{Definition, GraphKey, NodeKey};
 use gridloom_core::lower::Allocations;
-use gridloom_core::op::{FreeTarget, Operation};
+use gridloom_core::op::{FreeTarget, Operation, Role};
 use rustc_hash::FxHashSet;
 
 use crate::memory::ALIGNMENT;
@@ -83,21 +83,31 @@ impl Planner<'_> {
         for &key in &*order {
             let node = self.definition.node(key);
             let mut free = at.remove(&key).unwrap_or_default();
-            match node.operation() {
-                Operation::Alloc(alloc) if self.freed.contains(&key) => {
-                    let bytes = alloc.bytes().next_multiple_of(ALIGNMENT);
-                    let offset = free.take(bytes, &mut part.bytes);
-                    made.insert(key, (offset, bytes));
-                    part.offsets.push((key, offset));
-                }
-                Operation::Free(FreeTarget::AllocNode(alloc)) => {
-                    if let Some((offset, bytes)) = made.remove(alloc) {
+            let operation = node.operation();
+            match operation.kind().facts().role {
+                // Memory that outlives the launch is not in the arena.
+                Role::Order => {
+                    if let Operation::Alloc(alloc) = operation
+                        && self.freed.contains(&key)
+                    {
+                        let bytes = alloc.bytes().next_multiple_of(ALIGNMENT);
+                        let offset = free.take(bytes, &mut part.bytes);
+                        made.insert(key, (offset, bytes));
+                        part.offsets.push((key, offset));
+                    }
+                    if let Operation::Free(FreeTarget::AllocNode(alloc)) = operation
+                        && let Some((offset, bytes)) = made.remove(alloc)
+                    {
                         free.give(offset, bytes);
                     }
                 }
-                Operation::Child(child) => free = self.graph(*child, free, part),
-                Operation::Conditional(conditional) => {
-                    let bodies: Vec<Part> = conditional.bodies.iter().map(|&body| self.part(body)).collect();
+                Role::Child => {
+                    for &child in operation.bodies() {
+                        free = self.graph(child, free, part);
+                    }
+                }
+                Role::Conditional => {
+                    let bodies: Vec<Part> = operation.bodies().iter().map(|&body| self.part(body)).collect();
                     let bytes = bodies.iter().map(|body| body.bytes).max().unwrap_or(0);
                     if bytes > 0 {
                         let base = free.take(bytes, &mut part.bytes);
@@ -106,7 +116,7 @@ impl Planner<'_> {
                         part.offsets.extend(inside.map(|(key, offset)| (key, base + offset)));
                     }
                 }
-                _ => {}
+                Role::Opaque | Role::Work => {}
             }
             if free.is_empty() {
                 continue;
@@ -300,7 +310,7 @@ mod tests {
         false
     }
 
-    /// The node that frees an allocation.
+    /// Returns the node that frees an allocation.
     fn freed_by(definition: &Definition, alloc: NodeKey) -> NodeKey {
         let frees = |&key: &NodeKey| matches!(definition.node(key).operation(), Operation::Free(FreeTarget::AllocNode(which)) if *which == alloc);
         definition.nodes(definition.node(alloc).graph()).find(frees).unwrap()
@@ -338,9 +348,9 @@ mod tests {
             let placed: Vec<(NodeKey, u64, u64)> = layout
                 .offsets
                 .iter()
-                .map(|(&key, &offset)| match definition.node(key).operation() {
-                    Operation::Alloc(op) => (key, offset, op.bytes()),
-                    _ => unreachable!("only alloc nodes have memory"),
+                .map(|(&key, &offset)| {
+                    let alloc = definition.node(key).operation().as_alloc();
+                    (key, offset, alloc.expect("only alloc nodes have memory").bytes())
                 })
                 .collect();
             for (index, &(first, at, bytes)) in placed.iter().enumerate() {

@@ -207,9 +207,9 @@ impl CpuExecutable {
         let layout = arena::plan(definition, &allocations);
         let mut memory = Vec::new();
         let mut addresses = HashMap::with_capacity(allocations.nodes.len());
-        let bytes_of = |key: NodeKey| match definition.node(key).operation() {
-            Operation::Alloc(alloc) => (alloc.bytes(), alloc.kind),
-            _ => (0, MemoryKind::Device),
+        let bytes_of = |key: NodeKey| {
+            let alloc = definition.node(key).operation().as_alloc();
+            alloc.map_or((0, MemoryKind::Device), |alloc| (alloc.bytes(), alloc.kind))
         };
         let mut outliving = HashMap::new();
         let mut allocated = 0;

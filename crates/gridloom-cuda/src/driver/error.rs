@@ -59,7 +59,7 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    /// The driver's result code, when a call was made and failed.
+    /// Returns the driver's result code, if a call failed.
     pub fn code(&self) -> Option<CUresult> {
         match self {
             Self::Call(call) => Some(call.code),
@@ -67,7 +67,7 @@ impl DriverError {
         }
     }
 
-    /// The failed call, when one was made.
+    /// Returns the failed call, if there was one.
     pub fn call(&self) -> Option<&CallError> {
         match self {
             Self::Call(call) => Some(call),
@@ -129,7 +129,7 @@ pub struct UnavailableFunction {
 }
 
 impl UnavailableFunction {
-    /// The oldest version that has the function.
+    /// Returns the oldest version that has the function.
     pub fn needed(&self) -> CudaVersion {
         CudaVersion::from_raw(self.symbols.iter().map(|s| s.1).min().unwrap_or(0))
     }

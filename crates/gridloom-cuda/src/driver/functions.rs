@@ -5,7 +5,7 @@
 //! signature, newest first, each with the CUDA version that introduced it in the header's own
 //! encoding (12030 is 12.3).
 //!
-//! An un-suffixed name keeps its *oldest* meaning in every later driver, so a function is asked for
+//! An unsuffixed name keeps its *oldest* meaning in every later driver, so a function is looked up
 //! by the exact name that has the signature written here. Functions that changed their signature
 //! appear once per signature.
 

@@ -1,9 +1,8 @@
-//! What the driver has to say about a failed call.
+//! The driver's own explanation of a failed call.
 //!
 //! Since CUDA 12.9 the driver explains many errors in a log; the result code alone is often a bare
-//! `CUDA_ERROR_INVALID_VALUE`. The driver hands each message to a callback while the failing call
-//! runs, on the calling thread, so that a buffer per thread is enough to bring message and call
-//! together.
+//! `CUDA_ERROR_INVALID_VALUE`. The driver passes each message to a callback while the failing call
+//! runs, on the calling thread. A buffer per thread is therefore enough to match message and call.
 
 use crate::sys::CUlogLevel;
 use std::cell::RefCell;
@@ -17,7 +16,7 @@ thread_local! {
     static MESSAGES: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The callback the driver is given. It only stores: the driver may hold locks while it runs.
+/// Receives messages of the driver. It only stores them: the driver may hold locks while it runs.
 pub(super) unsafe extern "C" fn remember(
     _data: *mut c_void,
     _level: CUlogLevel,

@@ -1,7 +1,7 @@
 //! The CUDA driver, opened at run time.
 //!
-//! [`Driver`] finds `libcuda` when it is asked for, never when the program starts: a program with
-//! Gridloom in it runs on machines without a GPU. Entry points are looked up at their first use by
+//! [`Driver`] opens `libcuda` when it is first needed, never when the program starts, so a program
+//! that uses Gridloom also runs on machines without a GPU. Entry points are looked up at their first use by
 //! the exact name that has the wanted meaning (see `functions.rs`), so one binary serves drivers
 //! from CUDA 12.0 to 13.x. What is missing is an [`Err`](DriverError) that says what is needed and
 //! what was found.
@@ -33,10 +33,6 @@ use table::{Function, Slot};
 /// The environment variable that caps the driver version: `GRIDLOOM_CUDA_MAX_VERSION=12.2`.
 pub const MAX_VERSION_VARIABLE: &str = "GRIDLOOM_CUDA_MAX_VERSION";
 
-/// The environment variable that has graphs with conditionals take turns:
-/// `GRIDLOOM_CUDA_CONDITIONALS_IN_TURN=1`.
-pub const IN_TURN_VARIABLE: &str = "GRIDLOOM_CUDA_CONDITIONALS_IN_TURN";
-
 /// How a driver is opened.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -44,12 +40,6 @@ pub struct DriverOptions {
     /// Behaves like a driver of this version: newer entry points are missing, and the reported
     /// version is no higher. For testing against old drivers on a new one.
     pub max_version: Option<CudaVersion>,
-    /// Runs graphs whose conditionals the GPU decides one after another, on all streams of this
-    /// process. For GPUs that several processes share: driver 580.159 (CUDA 13.0) otherwise fails
-    /// with `CUDA_ERROR_LAUNCH_FAILED` and loses the context when such graphs run at once. Work in
-    /// front of such a graph on its stream must not wait for a graph that is launched later on
-    /// another stream.
-    pub conditionals_in_turn: bool,
 }
 
 impl DriverOptions {
@@ -60,33 +50,21 @@ impl DriverOptions {
         self
     }
 
-    /// Sets whether graphs whose conditionals the GPU decides run one after the other.
-    #[must_use]
-    pub fn conditionals_in_turn(mut self, in_turn: bool) -> Self {
-        self.conditionals_in_turn = in_turn;
-        self
-    }
-
-    /// The options that the environment asks for.
+    /// Returns the options that environment variables set.
     pub fn from_environment() -> DriverResult<Self> {
-        Self::from_texts(variable(MAX_VERSION_VARIABLE)?, variable(IN_TURN_VARIABLE)?)
+        Self::from_text(variable(MAX_VERSION_VARIABLE)?)
     }
 
-    fn from_texts(max_version: Option<String>, in_turn: Option<String>) -> DriverResult<Self> {
+    fn from_text(max_version: Option<String>) -> DriverResult<Self> {
         let max_version = max_version
             .map(|text| text.parse::<CudaVersion>())
             .transpose()
             .map_err(|error| unclear(MAX_VERSION_VARIABLE, error.to_string()))?;
-        let conditionals_in_turn = match in_turn.as_deref() {
-            None | Some("0") => false,
-            Some("1") => true,
-            Some(other) => return Err(unclear(IN_TURN_VARIABLE, format!("`{other}` is neither 0 nor 1"))),
-        };
-        Ok(Self { max_version, conditionals_in_turn })
+        Ok(Self { max_version })
     }
 }
 
-/// The text of an environment variable, if it has any.
+/// Returns the text of an environment variable, if it has any.
 fn variable(name: &'static str) -> DriverResult<Option<String>> {
     match std::env::var(name) {
         Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
@@ -106,13 +84,13 @@ pub struct Driver {
     source: Box<dyn SymbolSource>,
     version: CudaVersion,
     cap: Option<CudaVersion>,
-    conditionals_in_turn: bool,
     pools: Pools,
     host_pages: HostPages,
 }
 
 impl Driver {
-    /// The process's driver, opened at the first call with [`DriverOptions::from_environment`].
+    /// Returns the process's driver, opened at the first call with
+    /// [`DriverOptions::from_environment`].
     ///
     /// Only success is remembered: a driver that is not there yet may be later.
     pub fn get() -> DriverResult<Arc<Self>> {
@@ -135,7 +113,6 @@ impl Driver {
             // Until the driver has told its version, only the cap hides anything.
             version: cap.unwrap_or(CudaVersion::from_raw(u32::MAX)),
             cap,
-            conditionals_in_turn: options.conditionals_in_turn,
             pools: Pools::default(),
             host_pages: HostPages::default(),
         };
@@ -172,17 +149,12 @@ impl Driver {
         &self.host_pages
     }
 
-    /// Returns whether graphs with conditionals take turns.
-    pub(crate) fn takes_turns(&self) -> bool {
-        self.conditionals_in_turn
-    }
-
-    /// The newest CUDA version the driver supports, or the cap where that is lower.
+    /// Returns the newest CUDA version that the driver supports, or the cap if that is lower.
     pub fn version(&self) -> CudaVersion {
         self.version
     }
 
-    /// The cap in force.
+    /// Returns the cap on the version, if one is set.
     pub fn cap(&self) -> Option<CudaVersion> {
         self.cap
     }
@@ -192,7 +164,7 @@ impl Driver {
         self.version >= version
     }
 
-    /// The name or path of the library.
+    /// Returns the name or path of the library.
     pub fn library(&self) -> &str {
         self.source.describe()
     }
@@ -223,7 +195,7 @@ impl Driver {
         if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.call_error(call, code)) }
     }
 
-    /// The error for a call that returned `code`.
+    /// Returns the error for a call that returned `code`.
     #[cold]
     pub(crate) fn call_error(&self, call: &'static str, code: CUresult) -> DriverError {
         let log = log::take();

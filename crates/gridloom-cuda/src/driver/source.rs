@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 /// An address handed out under a name must be a function with the signature that the CUDA driver
 /// exports under that name, callable for as long as the source lives.
 pub unsafe trait SymbolSource: Send + Sync + fmt::Debug {
-    /// The address exported under `name`, if there is one.
+    /// Returns the address exported under `name`, if there is one.
     fn symbol(&self, name: &str) -> Option<NonNull<c_void>>;
 
     /// Returns the name or path of the library, for messages.
@@ -67,7 +67,7 @@ impl DriverLibrary {
     }
 }
 
-/// The loader's reason, without the name that it repeats in front.
+/// Returns the loader's reason, without the name that it repeats in front.
 pub(crate) fn reason(error: &libloading::Error) -> String {
     let text =
         std::error::Error::source(error).map_or_else(|| error.to_string(), |source| source.to_string());

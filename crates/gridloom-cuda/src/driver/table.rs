@@ -22,7 +22,7 @@ pub(super) struct Function {
 pub(super) struct Slot(AtomicPtr<c_void>);
 
 impl Slot {
-    /// The cached address.
+    /// Returns the cached address.
     #[inline]
     pub(super) fn get(&self) -> Option<NonNull<c_void>> {
         // Acquire pairs with `set`; the address is all that is published, and the library it points

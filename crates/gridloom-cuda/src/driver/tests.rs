@@ -249,17 +249,11 @@ fn the_log_is_subscribed_to_once_however_often_a_driver_is_opened_and_never_give
 
 #[test]
 fn options_are_read_from_the_environments_texts() {
-    let read = |cap: Option<&str>, turn: Option<&str>| {
-        DriverOptions::from_texts(cap.map(str::to_owned), turn.map(str::to_owned))
-    };
-    assert_eq!(read(Some("12.2"), None).unwrap().max_version, Some(V12_2));
-    assert_eq!(read(None, None).unwrap().max_version, None);
-    let error = read(Some("newest"), None).unwrap_err();
+    let read = |cap: Option<&str>| DriverOptions::from_text(cap.map(str::to_owned));
+    assert_eq!(read(Some("12.2")).unwrap().max_version, Some(V12_2));
+    assert_eq!(read(None).unwrap().max_version, None);
+    let error = read(Some("newest")).unwrap_err();
     assert!(error.to_string().contains("GRIDLOOM_CUDA_MAX_VERSION: `newest`"), "{error}");
-    let turns = [None, Some("0"), Some("1")].map(|text| read(None, text).unwrap().conditionals_in_turn);
-    assert_eq!(turns, [false, false, true]);
-    let error = read(None, Some("yes")).unwrap_err();
-    assert!(error.to_string().contains("GRIDLOOM_CUDA_CONDITIONALS_IN_TURN: `yes`"), "{error}");
 }
 
 #[test]

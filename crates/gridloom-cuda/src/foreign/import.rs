@@ -150,7 +150,7 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// A graph within the present one. Memory that it allocates is its own.
+    /// Returns a graph within the present one. Memory that it allocates is its own.
     fn inner_graph(&mut self, raw: CUgraph) -> Result<Graph, Unreadable> {
         self.depth += 1;
         let known = self.allocated.len();
@@ -216,7 +216,8 @@ impl<'a> Importer<'a> {
         Ok(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
-    /// An event: one of Gridloom's as itself, another one borrowed once for all nodes that use it.
+    /// Returns an event: one of Gridloom's as itself, another one borrowed once for all nodes that
+    /// use it.
     fn event(&mut self, raw: CUevent) -> Result<Arc<dyn backend::Event>, Unreadable> {
         if let Some(known) = self.events.get(&raw) {
             return Ok(Arc::clone(known));
@@ -231,7 +232,7 @@ impl<'a> Importer<'a> {
         Ok(event)
     }
 
-    /// A graph that stays as it is.
+    /// Returns a graph that stays as it is.
     fn opaque(&mut self, captured: Arc<Captured>, reason: String) -> Result<Operation> {
         let (contents, nodes, known) = captured.with(|graph| {
             let graph = graph.raw();

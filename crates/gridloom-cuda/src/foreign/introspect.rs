@@ -80,7 +80,7 @@ impl Reader<'_> {
         Ok(child)
     }
 
-    /// An attribute of a kernel node; what the driver does not know is not set.
+    /// Returns an attribute of a kernel node; what the driver does not know is not set.
     /// ([`cuGraphKernelNodeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn attribute(self, node: CUgraphNode, id: CUlaunchAttributeID) -> CUlaunchAttributeValue {
         let mut value = CUlaunchAttributeValue::default();

@@ -33,6 +33,10 @@ impl Importer<'_> {
         args.owner = Some(self.owner.clone());
         let mut config = self.config(node, &p);
         config.programmatic = programmatic;
+        if programmatic {
+            // The caller of the capture promises that it waits.
+            crate::kernel::Kernel::from_backend(&*kernel)?.trust_to_wait();
+        }
         // SAFETY: the launch is one that the captured code made; its caller promises that what it
         // uses stays valid until the owner, which the arguments keep, is dropped, and that it may
         // run any number of times.
@@ -40,8 +44,8 @@ impl Importer<'_> {
         Ok(Operation::Kernel(Launch::new(launch)))
     }
 
-    /// The kernel of a node: one of Gridloom's as itself, another one borrowed once for all nodes
-    /// that launch it.
+    /// Returns the kernel of a node: one of Gridloom's as itself, another one borrowed once for all
+    /// nodes that launch it.
     fn function(&mut self, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<Arc<dyn Kernel>, Unreadable> {
         let mut function = p.func;
         if function.is_null() {
@@ -63,8 +67,8 @@ impl Importer<'_> {
         Ok(kernel)
     }
 
-    /// The shape of a launch, and the attributes that change what it may do. Hints about caches,
-    /// scheduling and fences are left out.
+    /// Returns the shape of a launch, and the attributes that change what it may do. Hints about
+    /// caches, scheduling and fences are left out.
     fn config(&self, node: CUgraphNode, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> LaunchConfig {
         let attribute = |id| self.reader.attribute(node, id);
         // SAFETY: each value was written as its attribute says, or is zero.
@@ -86,7 +90,7 @@ impl Importer<'_> {
     }
 }
 
-/// The arguments of a kernel node.
+/// Returns the arguments of a kernel node.
 ///
 /// # Safety
 /// The description is that of a node of this kernel, and the node exists.
@@ -142,7 +146,7 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
 const BUFFER_POINTER: *mut c_void = ptr::without_provenance_mut(1);
 const BUFFER_SIZE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// The bytes of arguments that were given as one buffer.
+/// Returns the bytes of arguments that were given as one buffer.
 ///
 /// # Safety
 /// The list is one that the driver accepts, and what it points to exists for as long as the result

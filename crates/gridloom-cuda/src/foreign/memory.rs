@@ -34,7 +34,8 @@ struct Side {
 }
 
 impl Importer<'_> {
-    /// The memory of Gridloom's that an address in a kernel argument leads to, up to its end.
+    /// Returns the memory of Gridloom's that an address in a kernel argument leads to, up to its
+    /// end.
     pub(super) fn pointed_at(&self, address: u64) -> Result<Option<Region>, Unreadable> {
         if let Some(allocated) = self.allocated_at(address)? {
             let offset = address - allocated.address;
@@ -49,7 +50,7 @@ impl Importer<'_> {
         }))
     }
 
-    /// The memory that a node of the captured graph allocates, and that the address is in.
+    /// Returns the memory that a node of the captured graph allocates, and that the address is in.
     fn allocated_at(&self, address: u64) -> Result<Option<Allocated>, Unreadable> {
         let is_in = |allocated: &&Allocated| {
             address.checked_sub(allocated.address).is_some_and(|offset| offset < allocated.bytes)
@@ -62,7 +63,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The `bytes` at an address that a copy or fill uses.
+    /// Returns the `bytes` at an address that a copy or fill uses.
     fn region(&self, address: u64, bytes: u64, place: CUmemorytype) -> Result<Region, Unreadable> {
         if let Some(known) = self.pointed_at(address)? {
             return known
@@ -154,7 +155,7 @@ impl Importer<'_> {
         Ok(Operation::Memset(Arc::new(MemsetOp { dst, value, element_size, width, height, pitch })))
     }
 
-    /// An allocation, with the address it has in the captured graph.
+    /// Returns an allocation, with the address it has in the captured graph.
     /// ([`cuGraphMemAllocNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn allocation(&self, node: CUgraphNode) -> Result<(AllocOp, u64), Unreadable> {
         let mut p = CUDA_MEM_ALLOC_NODE_PARAMS::default();
@@ -173,7 +174,7 @@ impl Importer<'_> {
         Ok((AllocOp { len, element_size: 1, kind: MemoryKind::Device, peers }, p.dptr))
     }
 
-    /// The node whose memory a node of the captured graph frees.
+    /// Returns the node whose memory a node of the captured graph frees.
     /// ([`cuGraphMemFreeNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn freed(&self, node: CUgraphNode) -> Result<NodeKey, Unreadable> {
         let mut address = 0;

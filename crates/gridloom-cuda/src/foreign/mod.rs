@@ -2,13 +2,13 @@
 //! driver.
 //!
 //! 1. `recording` makes a stream of its own and has the driver capture it while the code runs.
-//! 2. `introspect` reads the captured `CUgraph`; `import` makes a graph of Gridloom of it, node by
-//!    node, with the help of `kernels` and `memory`. Kernels, events and memory that are Gridloom's
-//!    come back as the objects they are.
-//! 3. What cannot be taken apart stays as it is: `opaque`.
-//! 4. The nodes are recorded in the capture, after what it has recorded so far.
+//! 2. `introspect` reads the captured `CUgraph`. `import` converts it to a graph of the core, node by
+//!    node, with the help of `kernels` and `memory`. Kernels, events and memory that Gridloom made
+//!    become the same objects again.
+//! 3. A graph that cannot be converted becomes one node of kind `opaque`.
+//! 4. The nodes are recorded in the capture, after what it has recorded before.
 //!
-//! Up to the last step the capture is not touched, so a failure leaves it as it was.
+//! The capture is not touched before the last step, so a failure leaves it unchanged.
 
 mod captured;
 mod import;
@@ -29,16 +29,16 @@ pub(crate) use opaque::OpaqueGraph;
 use recording::Recording;
 use std::fmt;
 
-/// What code may do that could disturb a capture by the driver: calls that are not enqueued
-/// anywhere and may wait for the device, such as an allocation with `cudaMalloc`.
+/// Which threads may make calls that could disturb a capture by the driver: calls that may wait for
+/// the device and are not enqueued on a stream, such as an allocation with `cudaMalloc`.
 ///
-/// A call that the mode prohibits fails, and invalidates the capture.
+/// A call that the mode prohibits fails and invalidates the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CaptureMode {
-    /// No thread of the process may make such calls meanwhile.
+    /// No thread of the process may make such calls during the capture.
     Global,
-    /// The thread that captures may not; others may.
+    /// The capturing thread may not make such calls. Other threads may.
     ThreadLocal,
     /// Every thread may make such calls. The code itself ensures that none of them belongs in the
     /// graph.
@@ -54,12 +54,14 @@ impl CaptureMode {
         }
     }
 
-    /// This mode, with an owner for what the captured work uses: see [`ForeignOptions::owner`].
+    /// Returns options with this mode and an owner of what the captured work uses: see
+    /// [`ForeignOptions::owner`].
     pub fn keeping(self, owner: impl Into<Owner>) -> ForeignOptions {
         ForeignOptions::from(self).keeping(owner)
     }
 
-    /// This mode, with what is captured left as it is: see [`ForeignOptions::opaque`].
+    /// Returns options with this mode that keep the captured work as one opaque node: see
+    /// [`ForeignOptions::opaque`].
     pub fn opaque(self) -> ForeignOptions {
         ForeignOptions::from(self).opaque()
     }
@@ -69,7 +71,7 @@ impl CaptureMode {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ForeignOptions {
-    /// What is prohibited meanwhile.
+    /// What is prohibited during the capture.
     pub mode: CaptureMode,
     /// Whatever keeps alive what the captured work uses and Gridloom does not know: memory,
     /// kernels, events, data of callbacks. It is kept by each captured node, then by executables
@@ -121,12 +123,12 @@ pub struct ForeignStream {
 }
 
 impl ForeignStream {
-    /// The driver's handle. It is the same as a `cudaStream_t` of the runtime.
+    /// Returns the driver's handle. It is the same as a `cudaStream_t` of the runtime.
     pub fn raw(&self) -> CUstream {
         self.raw
     }
 
-    /// The context that the stream belongs to.
+    /// Returns the context that the stream belongs to.
     pub fn context(&self) -> CUcontext {
         self.context
     }
@@ -152,6 +154,8 @@ impl fmt::Debug for ForeignStream {
 /// - Memory that `code` allocates on the stream (`cuMemAllocAsync`) gets its address anew when the
 ///   graph is instantiated. `code` passes that address on as an operand or kernel argument only,
 ///   and does not store it in memory.
+/// - A kernel that `code` launches programmatically waits for the kernels it depends on
+///   (`griddepcontrol.wait`) before it ends.
 /// - Work may run any number of times, on any stream, and in any order that the capture allows.
 pub unsafe fn record(
     capture: &Capture,

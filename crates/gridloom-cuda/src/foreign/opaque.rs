@@ -70,7 +70,7 @@ impl OpaqueGraph {
         Self { device, captured, nodes, reason, contents, _known: known }
     }
 
-    /// The captured graph behind one of the core.
+    /// Returns the captured graph behind one of the core.
     pub(crate) fn from_backend(opaque: &dyn backend::Opaque) -> Result<&Self> {
         opaque.as_any().downcast_ref().ok_or_else(|| {
             Error::new(ErrorKind::WrongDevice, "the opaque graph does not belong to a CUDA device")

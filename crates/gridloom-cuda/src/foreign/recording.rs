@@ -2,6 +2,7 @@
 
 use super::CaptureMode;
 use crate::context::Context;
+use crate::context_wait::{self, Capturing};
 use crate::driver::{DriverError, DriverResult};
 use crate::graph::CudaGraph;
 use crate::release::{self, Handle, Paused};
@@ -18,8 +19,8 @@ pub(super) struct Recording {
     context: Arc<Context>,
     stream: CUstream,
     capturing: bool,
-    /// Nothing of Gridloom's own is released meanwhile.
-    _quiet: Paused,
+    /// Nothing of Gridloom's own is released meanwhile, and nobody waits for the whole context.
+    _quiet: (Paused, Capturing),
 }
 
 impl Recording {
@@ -30,8 +31,8 @@ impl Recording {
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
         unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0) }?;
-        let mut recording =
-            Self { context: Arc::clone(context), stream, capturing: false, _quiet: release::pause() };
+        let quiet = (release::pause(), context_wait::capturing());
+        let mut recording = Self { context: Arc::clone(context), stream, capturing: false, _quiet: quiet };
         // SAFETY: the stream was just made and nobody else has it.
         unsafe { context.driver().cu_stream_begin_capture(stream, mode.raw()) }.map_err(explain)?;
         recording.capturing = true;

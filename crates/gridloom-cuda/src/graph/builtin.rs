@@ -4,12 +4,23 @@ use crate::device::Shared;
 use crate::kernel::Kernel;
 use gridloom_core::Result;
 use gridloom_core::launch::LaunchConfig;
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 /// The text of all of them.
-pub(crate) const PTX: &str = include_str!("builtin.ptx");
+const PTX: &str = include_str!("builtin.ptx");
+
+/// Returns the text for a device. If kernels may overlap, the one that ends a pass starts
+/// early and waits for the body itself.
+pub(crate) fn text(overlaps: bool) -> Cow<'static, str> {
+    if overlaps {
+        PTX.replace(".target sm_70", ".target sm_90").replace("// WAIT", "griddepcontrol.wait;").into()
+    } else {
+        PTX.into()
+    }
+}
 
 /// How a loop's condition is decided by [`LoopStep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +132,16 @@ mod tests {
             (choice.len(), &choice[16..24], &choice[28..]),
             (32, &3u64.to_ne_bytes()[..], &u32::MAX.to_ne_bytes()[..])
         );
+    }
+
+    #[test]
+    fn where_kernels_overlap_the_end_of_a_pass_waits_for_the_body_before_it_reads() {
+        assert!(!text(false).contains("griddepcontrol"));
+        let text = text(true);
+        assert!(text.contains(".target sm_90\n"));
+        let next = &text[text.find("gridloom_loop_next(").unwrap()..];
+        let (wait, load) = (next.find("griddepcontrol.wait;").unwrap(), next.find("ld.global").unwrap());
+        assert!(wait < load);
     }
 
     #[test]

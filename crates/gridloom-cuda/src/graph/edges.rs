@@ -25,8 +25,14 @@ impl Edges {
         Self { nodes: nodes.into_iter().collect(), data: SmallVec::new() }
     }
 
-    /// Returns the edges of the plan. If the driver does not support programmatic edges, they
-    /// become full ones, which order more and are never wrong.
+    /// Makes one edge between kernels, of which the second may start early.
+    pub(super) fn programmatic(node: CUgraphNode) -> Self {
+        let mut edges = Self::full([node]);
+        edges.data.push(edge_data(EdgeKind::Programmatic));
+        edges
+    }
+
+    /// Returns the edges of the plan, of which the programmatic ones stay so or become full ones.
     #[inline]
     pub(super) fn of(after: &Dependencies, nodes: &Nodes, programmatic: bool) -> Self {
         let mut edges = Self::none();

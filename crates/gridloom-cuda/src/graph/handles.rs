@@ -37,7 +37,7 @@ impl CudaGraph {
         Self { context: Arc::clone(context), raw }
     }
 
-    /// A copy of a graph that exists and that no other thread uses.
+    /// Copies a graph that exists and that no other thread uses.
     /// ([`cuGraphClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(crate) fn copy_of(context: &Arc<Context>, original: CUgraph) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
@@ -102,7 +102,7 @@ impl CudaExecutable {
         }
     }
 
-    /// The driver's handle.
+    /// Returns the driver's handle.
     pub(super) fn raw(&self) -> CUgraphExec {
         self.raw
     }

@@ -101,7 +101,7 @@ impl Compiled {
         })
     }
 
-    /// The conditional of a node, wherever it is.
+    /// Returns the conditional of a node, wherever it is.
     pub(super) fn find(&self, node: NodeKey) -> Option<&HostedConditional> {
         self.parts.iter().find_map(|part| match part {
             CompiledPart::Graph(_) => None,

@@ -113,7 +113,7 @@ impl Inner {
         debug_assert!(retired.is_ok(), "a graph is left once");
     }
 
-    /// The conditional of a node, if the host drives it.
+    /// Returns the conditional of a node, if the host drives it.
     pub(super) fn hosted(&self, node: NodeKey) -> Option<&HostedConditional> {
         self.program.find(node)
     }

@@ -19,7 +19,7 @@ use crate::sys::*;
 use crate::turns::Turns;
 use crate::version::CudaVersion;
 use gridloom_core::backend::Opaque;
-use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, EdgeKind, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::lower::has_all_addresses;
 use gridloom_core::op::{KernelOp, Operation, PointerValue};
@@ -40,12 +40,12 @@ pub(super) struct Unit {
     graph: Source,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
-    /// How its launches are ordered after those of other graphs.
+    /// The turns that its launches take, where they must not run beside those of some others.
     turns: Option<Arc<Turns>>,
 }
 
 impl Unit {
-    /// The driver's handle of the graph.
+    /// Returns the driver's handle of the graph.
     pub(super) fn raw_graph(&self) -> Result<CUgraph> {
         match &self.graph {
             Source::Made(graph) => Ok(graph.raw()),
@@ -147,10 +147,12 @@ pub(super) fn lower(
     let made = CudaExecutable::new(context, &graph, flags(settings));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
-    // A handle that no step tests is tested by a conditional all the same.
-    let decides =
-        !handles.is_empty() || matches!(content, Content::Steps(steps) if steps.iter().any(Step::is_native));
-    let turns = lowering.resources.shared.turns.clone().filter(|_| decides);
+    // A handle that no step tests is tested by a conditional all the same. What kernels can launch is
+    // like the body of a conditional for the driver.
+    let takes_turns = settings.device_launch
+        || !handles.is_empty()
+        || matches!(content, Content::Steps(steps) if steps.iter().any(Step::is_native));
+    let turns = takes_turns.then(|| Arc::clone(&lowering.resources.shared.turns));
     Ok(Unit { executable, graph: Source::Made(graph), handles, turns })
 }
 
@@ -183,7 +185,7 @@ fn lower_alone(
         Error::from(failure.error).context(what).at_node(label())
     })?;
     // Nobody knows whether there is a conditional in it.
-    let turns = lowering.resources.shared.turns.clone();
+    let turns = Some(Arc::clone(&lowering.resources.shared.turns));
     let handles = FxHashMap::default();
     Ok(Unit { executable, graph: Source::Captured(Arc::clone(opaque)), handles, turns })
 }
@@ -218,13 +220,15 @@ impl<'a> Builder<'a> {
     /// Adds steps to a graph, and returns their nodes.
     fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
         let mut nodes = Nodes::with_capacity(steps.len());
-        // Inside bodies all edges are full, as a precaution. Under load driver 580.159 now and then
-        // launches a kernel that is still active (SKEDCHECK22_INVALIDATE_ACTIVE_QMD), and the context
-        // is lost. Programmatic edges in bodies are suspected, not proven: see docs/gpu-results.md.
-        let programmatic = graph == self.root && self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
         let mut last_conditional = None;
         for step in steps {
+            let programmatic = self.starts_early(step);
             let mut edges = Edges::of(&step.after, &nodes, programmatic);
+            if !edges.are_full() {
+                for &(before, _) in step.after.iter().filter(|(_, kind)| *kind == EdgeKind::Programmatic) {
+                    self.node_map.set_overlapping(steps[before as usize].origin, step.origin);
+                }
+            }
             if step.is_native() {
                 // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0,
                 // 580.159, on an H200, in two of 10,000 random graphs), so they run one after the
@@ -239,6 +243,20 @@ impl<'a> Builder<'a> {
             nodes.push(node);
         }
         Ok(nodes)
+    }
+
+    /// Returns whether the programmatic edges of a step can be such edges of the driver. A full edge
+    /// orders more and is never wrong.
+    fn starts_early(&self, step: &Step) -> bool {
+        let is_asked = step.after.iter().any(|(_, kind)| *kind == EdgeKind::Programmatic);
+        is_asked && matches!(step.work, Work::Node) && self.may_start_early(step.origin)
+    }
+
+    /// Returns whether a node is a kernel that may start before those it depends on have ended.
+    fn may_start_early(&self, node: NodeKey) -> bool {
+        let Operation::Kernel(op) = self.definition.node(node).operation() else { return false };
+        self.driver.supports(PROGRAMMATIC_EDGES_SINCE)
+            && Kernel::from_backend(&**op.kernel()).is_ok_and(Kernel::may_start_early)
     }
 
     fn add_step(&mut self, graph: CUgraph, edges: Edges, step: &Step) -> Result<CUgraphNode> {
@@ -386,7 +404,7 @@ impl<'a> Builder<'a> {
         config: &LaunchConfig,
         bytes: &[u8],
     ) -> Result<CUgraphNode> {
-        kernel.allow_dynamic_shared(config.shared)?;
+        kernel.allow(config)?;
         let mut arguments = NodeArguments::new(kernel, config, bytes);
         let parameters = arguments.describe(kernel, config);
         let node = if edges.are_full() {

@@ -46,7 +46,7 @@ use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::{Error, ErrorKind, Result, backend};
 use std::sync::Arc;
 
-pub(crate) use builtin::PTX as BUILTIN_PTX;
+pub(crate) use builtin::text as builtin_text;
 pub(crate) use handles::CudaGraph;
 
 /// The driver's handles of one `CUgraph` of an executable.

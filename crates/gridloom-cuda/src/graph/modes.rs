@@ -290,10 +290,7 @@ fn not_for_bodies(operation: &Operation) -> bool {
 }
 
 fn conditional(definition: &Definition, node: NodeKey) -> Option<&ConditionalOp> {
-    match definition.node(node).operation() {
-        Operation::Conditional(conditional) => Some(conditional),
-        _ => None,
-    }
+    definition.node(node).operation().as_conditional().map(|conditional| &**conditional)
 }
 
 fn setters(definition: &Definition) -> BTreeMap<NodeKey, Vec<ConditionKey>> {

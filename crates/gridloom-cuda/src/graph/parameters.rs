@@ -91,7 +91,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// The kernel and bytes of a launch. `handles` has the conditions that it does not store.
+    /// Returns the kernel and bytes of a launch. `handles` has the conditions that it does not
+    /// store.
     #[inline]
     pub(super) fn kernel_arguments<'a>(
         &self,
@@ -199,7 +200,7 @@ pub(super) enum Decider {
 }
 
 impl Decider {
-    /// The arguments of the kernel before the conditional.
+    /// Returns the arguments of the kernel before the conditional.
     pub(super) fn before(&self) -> Vec<u8> {
         match self {
             Self::Loop { first, .. } => first.pack(),
@@ -207,7 +208,7 @@ impl Decider {
         }
     }
 
-    /// The arguments of the kernel at the end of a loop's body.
+    /// Returns the arguments of the kernel at the end of a loop's body.
     pub(super) fn next(&self) -> Option<Vec<u8>> {
         match self {
             Self::Loop { next, .. } => Some(next.pack()),

@@ -58,8 +58,8 @@ pub(super) enum Part {
 }
 
 impl Program {
-    /// The program of a whole definition. Disabled nodes keep their place in the order and do
-    /// nothing.
+    /// Returns the program of a whole definition. Disabled nodes keep their place in the order and
+    /// do nothing.
     pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
         let flattener = Flattener::new(definition).without(disabled);
         Planner { definition, modes, flattener }.program(definition.root())

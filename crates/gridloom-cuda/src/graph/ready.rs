@@ -1,5 +1,5 @@
-//! Kernel nodes whose arguments change often. Everything that the driver has to be told, except the
-//! arguments, is prepared.
+//! Kernel nodes whose arguments change often. All parameters of the driver call, except for the
+//! arguments, are prepared once.
 
 use super::executable::{Executable, State};
 use crate::driver::{Driver, DriverResult};
@@ -40,11 +40,11 @@ impl State {
         let place = self.inner.node_map.get(node)?;
         let kernel = Kernel::from_backend(&**op.kernel()).ok()?;
         let config = op.config();
-        // A cooperative launch cannot be given its arguments in one piece.
+        // A cooperative launch does not accept its arguments in one buffer.
         if !has_all_addresses(op.args()) || !kernel.has_known_parameters() || config.cooperative {
             return None;
         }
-        kernel.allow_dynamic_shared(config.shared).ok()?;
+        kernel.allow(config).ok()?;
         let parameters = NodeArguments::new(kernel, config, &[]).describe(kernel, config);
         let exec = self.inner.units[place.unit].executable.raw();
         Some(ReadyNode { exec, node: place.node, parameters, size: op.args().bytes.len() })
@@ -76,7 +76,7 @@ impl Executable {
         if !state.is_at_rest() {
             return Ok(false);
         }
-        // One is looked at when its turn comes.
+        // A single one is checked below, when it is set.
         let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
         if arguments.len() > 1 && !arguments.iter().all(is_ready) {
             return Ok(false);

@@ -69,7 +69,7 @@ pub(super) struct Cells {
 const SCRATCH: usize = 0;
 
 impl Cells {
-    /// The address a kernel is given as the handle of the condition.
+    /// Returns the address a kernel is given as the handle of the condition.
     fn handle(&self, condition: ConditionKey) -> Option<u64> {
         self.places.get(&condition).map(|&(index, _)| self.word(index) as u64)
     }
@@ -82,7 +82,7 @@ impl Cells {
         }
     }
 
-    /// The value of a condition, after the kernels that set it have run.
+    /// Returns the value of a condition, after the kernels that set it have run.
     pub(super) fn value(&self, condition: ConditionKey) -> u32 {
         let index = self.places.get(&condition).map_or(SCRATCH, |&(index, _)| index);
         // SAFETY: see `word`; the stream was waited for.
@@ -100,7 +100,7 @@ impl Cells {
         unsafe { self.word(SCRATCH).read_volatile() }
     }
 
-    /// A word of the page, which has one for each index handed out.
+    /// Returns a word of the page, which has one for each index handed out.
     fn word(&self, index: usize) -> *mut u32 {
         self.page.start().wrapping_add(index)
     }
@@ -151,7 +151,7 @@ impl Resources {
         self.owned.get().is_some_and(|owned| !owned.outliving.is_empty())
     }
 
-    /// The memory of an alloc node that nothing in the graph frees.
+    /// Returns the memory of an alloc node that nothing in the graph frees.
     pub(super) fn outliving(&self, alloc: NodeKey) -> Option<&Arc<Memory>> {
         self.owned.get()?.outliving.get(&alloc)
     }
@@ -161,7 +161,7 @@ impl Resources {
         self.owned.get()?.counted
     }
 
-    /// The conditions that the host reads.
+    /// Returns the conditions that the host reads.
     pub(super) fn cells(&self) -> Option<&Cells> {
         self.owned.get()?.cells.as_ref()
     }
@@ -182,7 +182,8 @@ impl Resources {
         self.owned.get()?.counters.get(&node).copied()
     }
 
-    /// The address a kernel is given in the place of a handle, for a condition that is stored.
+    /// Returns the address a kernel is given in the place of a handle, for a condition that is
+    /// stored.
     pub(super) fn cell_handle(&self, condition: ConditionKey) -> Option<u64> {
         self.cells()?.handle(condition)
     }
@@ -366,7 +367,7 @@ impl Held {
         self.parts().host_calls.insert(node, call);
     }
 
-    /// The variant of a kernel that stores its conditions.
+    /// Returns the variant of a kernel that stores its conditions.
     pub(super) fn stored_kernel(&mut self, kernel: &Arc<dyn backend::Kernel>) -> Result<Arc<Kernel>> {
         let key = Arc::as_ptr(kernel).cast::<()>() as usize;
         if let Some((_, known)) = self.parts().stored_kernels.get(&key) {
@@ -377,7 +378,7 @@ impl Held {
         Ok(stored)
     }
 
-    /// The address of a word that may be written at any time and is never read.
+    /// Returns the address of a word that may be written at any time and is never read.
     pub(super) fn unread_word(&mut self, shared: &Shared) -> Result<u64> {
         let unread = &mut self.parts().unread;
         let word = match unread.take() {
@@ -397,7 +398,7 @@ impl Held {
         Ok(())
     }
 
-    /// The copy that came with the latest update of a node, to put it back with
+    /// Returns the copy that came with the latest update of a node, to put it back with
     /// [`restore_staged`](Self::restore_staged).
     pub(super) fn staged_copy(&self, node: NodeKey) -> Option<Staged> {
         self.parts.as_ref()?.restaged.get(&node).cloned()

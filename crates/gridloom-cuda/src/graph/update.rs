@@ -212,6 +212,9 @@ impl State {
                 change.divert(place, op)
             };
         }
+        if inner.node_map.is_overlapping(node) {
+            return refuse("the edges of a kernel that overlaps others are fixed when the graph is compiled");
+        }
         let exec = inner.units[place.unit].executable.raw();
         // SAFETY: the node is of the graph that the executable was made from; calls come one at a
         // time.
@@ -222,11 +225,12 @@ impl State {
 /// Makes notes of changes, which leave out the kernels, complete: what every node did before.
 fn complete(undo: &mut Undo, before: &[(NodeKey, Operation)]) {
     let mut noted = std::mem::take(undo).into_iter();
-    undo.extend(before.iter().filter_map(|(node, old)| match old {
-        Operation::Kernel(_) => {
+    undo.extend(before.iter().filter_map(|(node, old)| {
+        if old.as_kernel().is_some() {
             Some(Before { node: *node, operation: old.clone(), staged: None, call: None })
+        } else {
+            noted.next()
         }
-        _ => noted.next(),
     }));
 }
 
@@ -422,6 +426,16 @@ impl<'a> InPlaceUpdate<'a> {
         if attributes(old.config()) != attributes(new.config()) {
             return refuse("the attributes of a launch are fixed when the graph is compiled");
         }
+        // A precaution: see docs/driver-quirks.md, SKEDCHECK11_TOTAL_THREADS.
+        let shape = |config: &LaunchConfig| (config.grid, config.block, config.shared);
+        if (new.config().cooperative || new.config().cluster.is_some())
+            && (shape(old.config()) != shape(new.config()) || !Arc::ptr_eq(old.kernel(), new.kernel()))
+        {
+            return refuse("blocks that run together are planned when the graph is compiled");
+        }
+        if self.inner.node_map.is_early(node) && !Kernel::from_backend(&**new.kernel())?.may_start_early() {
+            return refuse("a kernel that does not wait must not start early");
+        }
         if !conditions(old).eq(conditions(new)) {
             return refuse("who drives a conditional depends on which kernels set its condition");
         }
@@ -454,7 +468,7 @@ impl<'a> InPlaceUpdate<'a> {
         config: &LaunchConfig,
         bytes: &[u8],
     ) -> Result<()> {
-        kernel.allow_dynamic_shared(config.shared)?;
+        kernel.allow(config)?;
         let mut arguments = NodeArguments::new(kernel, config, bytes);
         let parameters = arguments.describe(kernel, config);
         let exec = self.inner.units[unit].executable.raw();

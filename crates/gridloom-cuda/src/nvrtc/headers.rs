@@ -57,8 +57,9 @@ pub(super) fn is_about_a_missing_header(log: &str) -> bool {
     log.contains("cannot open source file") || log.contains("could not open source file")
 }
 
-/// The folders with headers for a compiler: beside it, then those of the environment, of toolkits
-/// and of Python packages. Headers of another major version are passed over: they need not compile.
+/// Returns the folders with headers for a compiler: beside it, then those of the environment, of
+/// toolkits and of Python packages. Headers of another major version are passed over: they need not
+/// compile.
 pub(super) fn folders(library: &Path, version: (u32, u32)) -> Folders {
     let variable = |name: &str| std::env::var_os(name);
     folders_on(&Machine { variable: &variable, root: Path::new("/") }, library, version)
@@ -121,8 +122,8 @@ fn candidates(machine: &Machine<'_>, library: &Path) -> Vec<PathBuf> {
     candidates
 }
 
-/// A folder of headers, with that of CUDA's standard library, which is inside it or in a package
-/// beside it.
+/// Returns a folder of headers, with that of CUDA's standard library, which is inside it or in a
+/// package beside it.
 fn with_standard_library(folder: PathBuf) -> Vec<PathBuf> {
     let inside = folder.join("cccl");
     let beside =
@@ -132,7 +133,8 @@ fn with_standard_library(folder: PathBuf) -> Vec<PathBuf> {
     folders
 }
 
-/// The major version that `cuda_runtime_api.h` says it is of: `#define CUDART_VERSION  13040`.
+/// Returns the major version that `cuda_runtime_api.h` says it is of:
+/// `#define CUDART_VERSION  13040`.
 fn runtime_version(text: &str) -> Option<u32> {
     let mut words = text.lines().map(str::split_whitespace);
     let number = words.find_map(|mut words| {

@@ -106,12 +106,12 @@ impl Functions {
         Self::resolve(opened, builtins, library.display().to_string())
     }
 
-    /// The library, as it was opened.
+    /// Returns the library, as it was opened.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// The CUDA version of the compiler.
+    /// Returns the CUDA version of the compiler.
     pub(super) fn version(&self) -> Result<(u32, u32), NvrtcError> {
         let (mut major, mut minor): (c_int, c_int) = (0, 0);
         // SAFETY: writes two integers that live across the call.
@@ -142,7 +142,7 @@ pub(super) struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// A program of a source, and of headers that are given as texts under their names.
+    /// Creates a program from a source, and from headers that are given as texts under their names.
     pub(super) fn new(
         functions: &'a Functions,
         source: &CStr,
@@ -176,7 +176,7 @@ impl<'a> Program<'a> {
         self.functions.check("nvrtcAddNameExpression", code)
     }
 
-    /// The name that an expression has in the PTX, after the program was compiled.
+    /// Returns the name that an expression has in the PTX, after the program was compiled.
     pub(super) fn lowered_name(&self, expression: &CStr) -> Result<String, NvrtcError> {
         let mut name = ptr::null();
         // SAFETY: the program is alive, and one pointer is written.

@@ -70,21 +70,21 @@ fn missing(attempts: &[(String, String)]) -> String {
 pub struct CompileOptions {
     /// The name of the source in messages.
     pub name: String,
-    /// The oldest compute capability the PTX is for, `(9, 0)`. The compiler's own default when
-    /// `None`.
+    /// The oldest compute capability that the PTX is for, such as `(9, 0)`. `None` is the compiler's
+    /// default.
     pub architecture: Option<(u32, u32)>,
     /// Options for the compiler, as on its command line: `-DN=4`, `--std=c++17`, `-I/path`.
     pub flags: Vec<String>,
-    /// C++ names whose names in the PTX are wanted: `scale<float>`, `library::scale`, `&table`.
-    /// Instances of templates that are named here are compiled.
+    /// C++ names to look up in the PTX: `scale<float>`, `library::scale`, `&table`. Template
+    /// instances that are named here are compiled.
     pub name_expressions: Vec<String>,
-    /// Whether the PTX says which line of the source each instruction comes from. `None` leaves it
-    /// to the device: a CPU device in checked mode asks for it.
+    /// Whether the PTX has line information. `None` leaves it to the device: a CPU device in checked
+    /// mode requests it.
     pub line_info: Option<bool>,
 }
 
 impl CompileOptions {
-    /// The default options, to be changed with the methods below.
+    /// Returns the default options, to be changed with the methods below.
     pub fn new() -> Self {
         Self::default()
     }
@@ -110,22 +110,21 @@ impl CompileOptions {
         self
     }
 
-    /// Asks for the names that C++ names have in the PTX, such as those of templates
-    /// (`scale<float>`).
+    /// Adds C++ names to look up in the PTX, such as template instances (`scale<float>`).
     #[must_use]
     pub fn name_expressions(mut self, expressions: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.name_expressions.extend(expressions.into_iter().map(Into::into));
         self
     }
 
-    /// Sets whether the PTX says which line of the source each instruction comes from.
+    /// Sets whether the PTX has line information.
     #[must_use]
     pub fn line_info(mut self, line_info: impl Into<Option<bool>>) -> Self {
         self.line_info = line_info.into();
         self
     }
 
-    /// The options as the compiler takes them, without folders of headers.
+    /// Returns the options as the compiler takes them, without folders of headers.
     fn arguments(&self) -> Vec<String> {
         let mut arguments = self.flags.clone();
         if let Some((major, minor)) = self.architecture {
@@ -151,7 +150,7 @@ impl Default for CompileOptions {
     }
 }
 
-/// PTX that the compiler made.
+/// PTX that NVRTC generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ptx {
     text: String,
@@ -161,17 +160,17 @@ pub struct Ptx {
 }
 
 impl Ptx {
-    /// The PTX itself.
+    /// Returns the PTX as text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The compiler's warnings; empty where there were none.
+    /// Returns the compiler's warnings. The text is empty if there were none.
     pub fn log(&self) -> &str {
         &self.log
     }
 
-    /// The name that one of [`CompileOptions::name_expressions`] has in the PTX.
+    /// Returns the name that one of [`CompileOptions::name_expressions`] has in the PTX.
     pub fn lowered_name(&self, expression: &str) -> Option<&str> {
         self.lowered_names().find(|(asked, _)| *asked == expression).map(|(_, name)| name)
     }
@@ -181,12 +180,12 @@ impl Ptx {
         self.names.iter().map(|(expression, name)| (expression.as_str(), name.as_str()))
     }
 
-    /// The PTX itself, by value.
+    /// Returns the PTX by value.
     pub fn into_text(self) -> String {
         self.text
     }
 
-    /// The PTX language version in its header.
+    /// Returns the PTX language version in its header.
     pub fn version(&self) -> Option<(u32, u32)> {
         let (_, version, _) = split_version(&self.text)?;
         let (major, minor) = version.split_once('.')?;
@@ -208,7 +207,7 @@ impl Ptx {
     }
 }
 
-/// The text around the version number of the `.version` directive.
+/// Returns the text around the version number of the `.version` directive.
 fn split_version(text: &str) -> Option<(&str, &str, &str)> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -235,7 +234,7 @@ impl fmt::Debug for Nvrtc {
 }
 
 impl Nvrtc {
-    /// The process's compiler, looked for at the first call. Only success is remembered.
+    /// Returns the process's compiler, looked for at the first call. Only success is remembered.
     pub fn get() -> Result<Arc<Self>, NvrtcError> {
         static NVRTC: OnceLock<Arc<Nvrtc>> = OnceLock::new();
         if let Some(nvrtc) = NVRTC.get() {
@@ -252,12 +251,12 @@ impl Nvrtc {
         Ok(Self { functions, version })
     }
 
-    /// The CUDA version the compiler belongs to.
+    /// Returns the CUDA version the compiler belongs to.
     pub fn version(&self) -> (u32, u32) {
         self.version
     }
 
-    /// The library, as it was opened.
+    /// Returns the library, as it was opened.
     pub fn path(&self) -> &str {
         self.functions.path()
     }

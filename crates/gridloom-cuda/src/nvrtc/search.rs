@@ -78,7 +78,7 @@ fn toolkit_folders(toolkit: &Path, candidates: &mut Vec<Candidate>) {
     candidates.extend(TOOLKIT_FOLDERS.iter().map(|folder| Candidate::Folder(toolkit.join(folder))));
 }
 
-/// The folders of toolkits: those of the environment, then the usual ones.
+/// Returns the folders of toolkits: those of the environment, then the usual ones.
 pub(super) fn toolkits(machine: &Machine<'_>) -> Vec<PathBuf> {
     let named = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|variable| machine.folder_in(variable));
     named.chain(default_toolkits(machine)).collect()
@@ -103,7 +103,7 @@ fn default_toolkits(machine: &Machine<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// The numbers in a folder's name, so that newer versions sort first.
+/// Returns the numbers in a folder's name, so that newer versions sort first.
 fn version_of(path: &Path) -> std::cmp::Reverse<Vec<u32>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     std::cmp::Reverse(
@@ -111,7 +111,8 @@ fn version_of(path: &Path) -> std::cmp::Reverse<Vec<u32>> {
     )
 }
 
-/// The folders where Python keeps packages: the active environment, the user's, the system's.
+/// Returns the folders where Python keeps packages: the active environment, the user's, the
+/// system's.
 fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
     let mut add_prefix = |prefix: PathBuf| {
@@ -149,7 +150,7 @@ fn package_folders(site: &Path, package: &str) -> Vec<PathBuf> {
     packages
 }
 
-/// The folders that hold the headers of the runtime in each Python environment.
+/// Returns the folders that hold the headers of the runtime in each Python environment.
 pub(super) fn nvidia_packages(machine: &Machine<'_>) -> Vec<Vec<PathBuf>> {
     site_packages(machine).iter().map(|site| package_folders(site, "cuda_runtime")).collect()
 }
@@ -230,7 +231,7 @@ pub(super) mod tests {
             self
         }
 
-        /// The library files in the order in which they would be tried.
+        /// Returns the library files in the order in which they would be tried.
         fn libraries(&self) -> Vec<String> {
             self.with_machine(candidates)
                 .into_iter()

@@ -3,6 +3,8 @@
 
 #![allow(clippy::duplicate_mod, reason = "each suite is a program of its own elsewhere, with all it needs")]
 
+#[path = "../early_starts.rs"]
+mod early_starts;
 #[path = "../foreign/main.rs"]
 mod foreign;
 #[path = "../gpu_device.rs"]

@@ -81,6 +81,17 @@ pub fn ask(stream: CUstream) -> CUresult {
     })
 }
 
+/// The outcome of waiting for the whole context: every capture is invalidated by it.
+pub fn ask_all() -> CUresult {
+    world(|world| {
+        world.captures.values_mut().for_each(|capture| capture.valid = false);
+        match world.captures.is_empty() {
+            true => OK,
+            false => CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+        }
+    })
+}
+
 thread_local! {
     static MODE: Cell<u32> = const { Cell::new(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL.0) };
 }

@@ -2,7 +2,7 @@
 
 use super::graphs::{Node, Work};
 use super::memory::touch;
-use super::{INVALID, OK, capture, exports, handle, streams, world};
+use super::{INVALID, OK, World, capture, exports, handle, streams, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -65,7 +65,8 @@ impl Shape {
 fn sizes(name: &str) -> Option<&'static [usize]> {
     Some(match name {
         "add" | "add_overlapped" => &[8, 4, 4],
-        "append" | "late" | "sum_shared" | "set_condition" => &[8, 4],
+        "trigger_and_add" | "wait_and_add" | "only_add" | "append" | "late" | "sum_shared"
+        | "set_condition" => &[8, 4],
         "increase" => &[8, 4, 4],
         "affine" => &[8, 8, 4, 4, 4],
         "mix" | "below" | "grid_barrier" => &[8, 8, 4],
@@ -126,6 +127,16 @@ impl Call {
         }
     }
 
+    /// Whether the kernel has a place where it waits for those it depends on.
+    pub fn waits(&self, world: &World) -> bool {
+        let Some(module) = world.modules.get(&self.function.module) else { return false };
+        let mut entries = module.text.split(".entry ").skip(1);
+        let name = self.function.name.as_str();
+        let text = entries
+            .find(|text| text.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('(')));
+        text.is_some_and(|text| text.contains("griddepcontrol.wait"))
+    }
+
     /// The arguments as one buffer.
     pub fn buffer(&self) -> Vec<u8> {
         let sizes = sizes(&self.function.name).unwrap_or_default();
@@ -184,6 +195,7 @@ impl Call {
                     unsafe { *data.add(index) += self.word(1) as i32 };
                 }
             }
+            "trigger_and_add" | "wait_and_add" | "only_add" => *self.at::<i32>(self.long(0)) += 1,
             "move_words" => {
                 let part = |at: usize| u64::from_ne_bytes(self.arguments[0][at..at + 8].try_into().unwrap());
                 let (to, n) = self.elements::<u32>(part(0), part(16) as u32);
@@ -413,12 +425,17 @@ fn launch_with_attributes(
 
 /// Has a stream run a kernel, or records it where the stream is captured.
 fn enqueue(stream: CUstream, call: Call, attributes: &[CUlaunchAttribute]) -> CUresult {
+    let programmatic = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let early = attributes.iter().any(|attribute| attribute.id == programmatic);
     if !capture::captures(stream) {
+        world(|world| {
+            if early && !call.waits(world) {
+                world.violation(format!("{} starts early on a stream and never waits", call.function.name));
+            }
+        });
         streams::enqueue(stream, move || call.run());
         return OK;
     }
-    let programmatic = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    let early = attributes.iter().any(|attribute| attribute.id == programmatic);
     let added = capture::add_node(stream, |after| {
         let mut node = Node::new(0, after, Work::Kernel(call));
         node.attributes = attributes.to_vec();

@@ -2,7 +2,7 @@
 
 use super::code::{Call, Shape};
 use super::memory::{copy_planes, fill, free_of_graph, sides};
-use super::order::{check, order};
+use super::order::{check, check_early_starts, order};
 use super::streams::{Recording, call, enqueue, expect, in_one_step, latest, use_event};
 use super::{INVALID, OK, REFUSED, Use, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
@@ -120,6 +120,16 @@ pub struct Executable {
     nodes: Arc<HashMap<usize, Node>>,
     /// The end of the latest launch.
     latest: Option<Arc<Recording>>,
+    /// Whether a driver was seen to fail when it runs beside another of this kind: it holds a
+    /// conditional, or kernels can launch it.
+    runs_alone: bool,
+}
+
+impl Executable {
+    /// How many programmatic edges it has.
+    pub fn early_starts(&self) -> usize {
+        self.nodes.values().map(|node| node.early.len()).sum()
+    }
 }
 
 fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
@@ -473,7 +483,10 @@ fn instantiate(
             return INVALID;
         }
         let number = world.fresh();
-        let executable = Executable { root, graphs: Arc::new(graphs), nodes: Arc::new(nodes), latest: None };
+        let runs_alone = unsafe { (*parameters).flags } & u64::from(DEVICE_LAUNCH.0) != 0
+            || nodes.values().any(|node| matches!(node.work, Work::Conditional { .. }));
+        let (graphs, nodes) = (Arc::new(graphs), Arc::new(nodes));
+        let executable = Executable { root, graphs, nodes, latest: None, runs_alone };
         world.executables.insert(number, executable);
         unsafe { *out = handle(number) };
         OK
@@ -510,9 +523,11 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
         let before = executable.latest.replace(Arc::clone(&end));
         let (graphs, nodes) = (Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
         let (records, waits) = (HashMap::new(), HashMap::new());
-        Some((Launch { graphs, nodes, records, waits }, executable.root, before))
+        let runs_alone = executable.runs_alone;
+        Some((Launch { graphs, nodes, records, waits, runs_alone }, executable.root, before))
     });
     let Some((mut launch, root, before)) = launch else { return INVALID };
+    world(|world| check_early_starts(world, &launch.nodes));
     in_one_step(|| {
         launch.waits = launch.awaited();
         // Whoever waits for an event from now on waits for this launch to record it.
@@ -523,15 +538,42 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
             }
             let conditions = launch.graphs[&root].conditions.clone();
             world(|world| world.conditions.extend(conditions));
+            let alone = launch.runs_alone.then(Alone::begin);
             launch.run(root);
+            drop(alone);
             end.reach();
         });
     });
     OK
 }
 
+/// A graph with a conditional, or one that kernels can launch, while it runs. Two at once are a
+/// violation.
+struct Alone;
+
+impl Alone {
+    fn begin() -> Self {
+        world(|world| {
+            world.running_alone += 1;
+            if world.running_alone > 1 {
+                world.violation("graphs with conditionals, or that kernels can launch, run side by side");
+            }
+        });
+        // Whoever comes at the same time is to be seen.
+        std::thread::sleep(std::time::Duration::from_micros(50));
+        Alone
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        world(|world| world.running_alone -= 1);
+    }
+}
+
 /// One launch in flight.
 struct Launch {
+    runs_alone: bool,
     graphs: Arc<HashMap<usize, Graph>>,
     nodes: Arc<HashMap<usize, Node>>,
     /// What each record node reaches.

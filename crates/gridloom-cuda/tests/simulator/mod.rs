@@ -81,6 +81,8 @@ pub struct World {
     pub clock: u64,
     /// The attributes of the latest launch that had any.
     pub launch_attributes: Vec<CUlaunchAttributeID>,
+    /// How many graphs run now that must not run side by side.
+    pub running_alone: usize,
     /// Objects that a call is at work on.
     busy: HashSet<usize>,
     violations: Vec<String>,
@@ -108,6 +110,14 @@ pub fn world<T>(with: impl FnOnce(&mut World) -> T) -> T {
 /// What was done that a driver leaves undefined, so far.
 pub fn violations() -> Vec<String> {
     world(|world| world.violations.clone())
+}
+
+/// How many programmatic edges the executable that was made last has.
+pub fn early_starts() -> usize {
+    world(|world| {
+        let latest = world.executables.iter().max_by_key(|(number, _)| **number);
+        latest.map_or(0, |(_, executable)| executable.early_starts())
+    })
 }
 
 /// How many objects of each kind exist.

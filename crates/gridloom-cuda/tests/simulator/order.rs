@@ -43,6 +43,20 @@ pub fn order(numbers: &[usize], nodes: &HashMap<usize, Node>) -> Vec<usize> {
     ordered
 }
 
+/// Notes kernels of a launch that start early, over a programmatic edge, and never wait for the
+/// kernel before them, or take part in such an edge and are disabled: the launch would count as
+/// ended while the kernel before them runs, and the next launch would start that one again.
+pub fn check_early_starts(world: &mut World, nodes: &HashMap<usize, Node>) {
+    for node in nodes.values().filter(|node| !node.early.is_empty()) {
+        let waits = matches!(&node.work, Work::Kernel(call) if call.waits(world));
+        let enabled = node.enabled && node.early.iter().all(|before| nodes[before].enabled);
+        if !waits || !enabled {
+            let what = if waits { "is disabled" } else { "never waits" };
+            world.violation(format!("a kernel that takes part in an early start {what}"));
+        }
+    }
+}
+
 /// What each node comes after, directly or not. The nodes are in an order in which they may run.
 fn ancestors<'a>(ordered: &'a [usize], nodes: &HashMap<usize, Node>) -> HashMap<&'a usize, HashSet<usize>> {
     let mut ancestors: HashMap<&usize, HashSet<usize>> = HashMap::new();

@@ -18,7 +18,7 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuStreamSynchronize" => stream_synchronize,
         "cuStreamQuery" => stream_query,
         "cuStreamWaitEvent" => stream_wait,
-        "cuCtxSynchronize" => synchronize_all,
+        "cuCtxSynchronize" => context_synchronize,
         "cuLaunchHostFunc" => host_function,
         "cuEventCreate" => event_create,
         "cuEventDestroy_v2" => event_destroy,
@@ -183,10 +183,19 @@ fn stream_query(raw: CUstream) -> CUresult {
     if stream(raw).is_idle() { OK } else { CUresult::CUDA_ERROR_NOT_READY }
 }
 
-pub fn synchronize_all() -> CUresult {
+/// Waiting for everything is an error while anything is captured, by whichever thread, in whatever
+/// mode, and invalidates what is captured.
+fn context_synchronize() -> CUresult {
+    let outcome = capture::ask_all();
+    if outcome == OK {
+        synchronize_all();
+    }
+    outcome
+}
+
+pub fn synchronize_all() {
     let all: Vec<Arc<Stream>> = world(|world| world.streams.values().cloned().collect());
     all.iter().for_each(|stream| stream.wait());
-    OK
 }
 
 /// An event: the latest recording of it.

@@ -73,10 +73,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of the rows that the command line asks for.
-    pub(crate) fn of_arguments(is_idle: bool) -> Self {
-        let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-        Table { rows: String::new(), filter: filter.unwrap_or_default(), is_idle }
+    /// Creates a table of the rows whose names contain `filter`.
+    pub(crate) fn new(filter: String, is_idle: bool) -> Self {
+        Table { rows: String::new(), filter, is_idle }
     }
 
     fn leaves_out(&self, what: &str) -> bool {

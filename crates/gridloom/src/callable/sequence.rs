@@ -153,10 +153,7 @@ impl Sequence {
         let params = launch.slots.iter().filter_map(Slot::param).chain(launch.shape.params());
         self.check_own(params)?;
         let operation = launch.operation(&self.bindings)?;
-        let bytes = match &operation {
-            Operation::Kernel(kernel) => kernel.args().bytes.len() as u64,
-            _ => 0,
-        };
+        let bytes = operation.as_kernel().map_or(0, |kernel| kernel.args().bytes.len() as u64);
         let added = self.add(|after| after.submit(operation));
         let node = added.map_err(|error| {
             let label = format!("{} {}", self.next_label(NodeKind::Kernel), launch.kernel.name());

@@ -1,5 +1,6 @@
 //! Building graphs from files.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -341,10 +342,9 @@ impl<'a> Building<'a> {
         for (number, nodes) in document.graphs.iter().enumerate() {
             let graph = self.graphs.get(number).cloned().ok_or_else(unknown_memory)?;
             // Conditions are in the order of their graphs.
-            let own = document.conditions.iter().filter(|condition| condition.graph == number);
-            if self.conditions.len() < document.conditions.len() {
-                self.conditions.extend(own.map(|condition| graph.condition(condition.default)));
-            }
+            let open = &document.conditions[self.conditions.len()..];
+            let own = open.iter().take_while(|condition| condition.graph == number);
+            self.conditions.extend(own.map(|condition| graph.condition(condition.default)));
             self.nodes.push(Vec::with_capacity(nodes.nodes.len()));
             for (place, node) in nodes.nodes.iter().enumerate() {
                 // SAFETY: the caller makes the same promise.
@@ -391,11 +391,12 @@ impl<'a> Building<'a> {
         let may_start_early =
             matches!(&node.operation, file::Operation::Kernel(launch) if launch.programmatic);
         if may_start_early || !node.programmatic.is_empty() {
-            for after in &node.after {
-                let is_programmatic = node.programmatic.contains(after);
-                let kind = if is_programmatic { EdgeKind::Programmatic } else { EdgeKind::Full };
-                graph.add_edge(&self.nodes[number][*after], &added, kind)?;
-            }
+            let programmatic: HashSet<usize> = node.programmatic.iter().copied().collect();
+            let kind = |after: &usize| match programmatic.contains(after) {
+                true => EdgeKind::Programmatic,
+                false => EdgeKind::Full,
+            };
+            graph.set_edge_kinds(&added, &node.after.iter().map(kind).collect::<Vec<_>>())?;
         }
         Ok(added)
     }

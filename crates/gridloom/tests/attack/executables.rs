@@ -1,11 +1,11 @@
 //! Operations on executables.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gridloom::ProfileOptions;
 use gridloom::prelude::*;
 
-use super::step::{Step, ends_soon, runs};
+use super::step::{Step, ends_soon, outline, runs};
 use super::{graphs, is_left_out};
 use crate::support::is_cpu;
 
@@ -27,9 +27,19 @@ fn leaves_memory(graph: &Graph) -> bool {
     count(NodeKind::Alloc) > count(NodeKind::Free)
 }
 
+/// Notes the structure of what is launched, if the environment asks for it.
+fn note_structure(step: &Step<'_>, executable: &Executable) -> Result<()> {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    if *ASKED.get_or_init(|| std::env::var_os("GRIDLOOM_ATTACK_STRUCTURE").is_some()) {
+        step.trace.note(format_args!("[{}]", outline(&executable.graph()?)));
+    }
+    Ok(())
+}
+
 /// Launches one on a stream or a capture.
 pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
     let executable = executable(step)?;
+    note_structure(step, &executable)?;
     if is_left_out("outliving") && leaves_memory(&executable.graph()?) {
         return Ok(());
     }
@@ -49,6 +59,11 @@ pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
             executable.launch(&stream)?;
             executable.launch(&stream)
         }
+        4 if step.choices.one_in(4) => {
+            // So often that an optimiser takes over on the way.
+            let stream = step.stream()?;
+            (0..40).try_for_each(|_| executable.launch(&stream))
+        }
         _ => executable.launch(&step.stream()?),
     }
 }
@@ -63,6 +78,7 @@ pub(crate) fn launch_and_drop(step: &mut Step<'_>) -> Result<()> {
     if is_left_out("outliving") && leaves_memory(&executable.graph()?) {
         return Ok(());
     }
+    note_structure(step, &executable)?;
     executable.launch(&stream)?;
     drop(executable);
     if step.choices.one_in(2) {

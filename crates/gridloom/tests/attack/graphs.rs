@@ -49,9 +49,7 @@ pub(crate) fn add_structure(step: &mut Step<'_>) -> Result<()> {
 /// Ends a loop that nothing else may end. Some CPU devices end it themselves, when it has run too
 /// many nodes.
 fn bounded<B: Body>(step: &mut Step<'_>, made: While<B>) -> Result<While<B>> {
-    // An optimiser may put a loop into one kernel, of which no node limit knows.
-    let is_optimized = std::env::var_os("GRIDLOOM_OPTIMIZE").is_some();
-    if is_cpu(&step.world.device) && step.choices.one_in(8) && !is_optimized {
+    if is_cpu(&step.world.device) && step.choices.one_in(8) {
         step.trace.note(format_args!("endless"));
         return Ok(made);
     }

@@ -1,5 +1,6 @@
 //! One step of one thread: the objects it may use, and how it makes arguments.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -314,4 +315,35 @@ pub(crate) fn runs(graph: &Graph) -> Result<u64> {
 pub(crate) fn size(graph: &Graph) -> usize {
     let inside = |node: &Node| node.bodies().map_or(0, |bodies| bodies.iter().map(size).sum::<usize>());
     graph.nodes().iter().map(|node| 1 + inside(node)).sum()
+}
+
+/// Returns the structure of a graph on one line: each node with its number, its kind, the numbers
+/// of those before it (with `~` if it may start early), its attributes, and its bodies.
+pub(crate) fn outline(graph: &Graph) -> String {
+    let (nodes, edges) = (graph.nodes(), graph.edges());
+    let number = |node: &Node| nodes.iter().position(|other| other == node).unwrap_or(usize::MAX);
+    let mut text = String::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let kind = node.kind().map_or_else(|_| "?".to_owned(), |kind| format!("{kind:?}"));
+        let _ = write!(text, " {index}{kind}");
+        for (from, _, kind) in edges.iter().filter(|(_, to, _)| to == node) {
+            let early = if *kind == EdgeKind::Programmatic { "~" } else { "" };
+            let _ = write!(text, "<{early}{}", number(from));
+        }
+        if let Ok(Operation::Kernel(launch)) = node.operation() {
+            let config = launch.config();
+            let _ = write!(text, "({}", launch.kernel().name());
+            let attributes = [
+                (config.cooperative, " cooperative"),
+                (config.cluster.is_some(), " cluster"),
+                (config.priority.is_some(), " priority"),
+            ];
+            attributes.iter().filter(|(is_set, _)| *is_set).for_each(|(_, name)| text.push_str(name));
+            text.push(')');
+        }
+        for body in node.bodies().unwrap_or_default() {
+            let _ = write!(text, " {{{}}}", outline(&body));
+        }
+    }
+    text
 }

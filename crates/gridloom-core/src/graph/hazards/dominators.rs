@@ -21,7 +21,7 @@ pub(super) struct Dominators {
 }
 
 impl Dominators {
-    /// A table for all nodes of a definition. Graphs are added one by one.
+    /// Creates a table for all nodes of a definition. Graphs are added one by one.
     pub(super) fn new(definition: &Definition) -> Self {
         let bound = definition.node_bound();
         Dominators { positions: vec![0; bound], before: Tree::new(bound), after: Tree::new(bound) }

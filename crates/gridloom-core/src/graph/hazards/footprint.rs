@@ -27,7 +27,7 @@ struct Rows {
 }
 
 impl Footprint {
-    /// The bytes from `start` to `end`.
+    /// Returns the bytes from `start` to `end`.
     pub(super) fn plain(start: u64, end: u64) -> Self {
         Footprint { start, end, rows: None }
     }

@@ -55,9 +55,9 @@ impl Describe<'_> {
             let kind = node.operation.kind().name();
             lines.insert(
                 0,
-                match &node.operation {
-                    Operation::Kernel(kernel) => format!("{kind} {}", kernel.kernel.name()),
-                    _ => kind.to_owned(),
+                match node.operation.as_kernel() {
+                    Some(launch) => format!("{kind} {}", launch.kernel.name()),
+                    None => kind.to_owned(),
                 },
             );
         }

@@ -41,6 +41,18 @@ pub(super) fn body_title(kind: NodeKind, index: usize) -> String {
         NodeKind::If => "then".into(),
         NodeKind::IfElse => (if index == 0 { "then" } else { "else" }).into(),
         NodeKind::Switch => format!("case {index}"),
-        _ => "body".into(),
+        // Only loops and embedded graphs come here; the others have no bodies.
+        NodeKind::While
+        | NodeKind::Child
+        | NodeKind::Empty
+        | NodeKind::Kernel
+        | NodeKind::Alloc
+        | NodeKind::Free
+        | NodeKind::Memset
+        | NodeKind::Memcpy
+        | NodeKind::Callback
+        | NodeKind::EventRecord
+        | NodeKind::EventWait
+        | NodeKind::Opaque => "body".into(),
     }
 }

@@ -11,7 +11,7 @@ use super::expr::{Expr, Facts};
 use super::{Bound, Contract, GivenMemory, Launched};
 use crate::backend::{self, DeviceId};
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::launch::KernelLimits;
+use crate::launch::{KernelLimits, LaunchConfig};
 use crate::op::Params;
 
 /// A kind of integer.
@@ -537,6 +537,10 @@ unsafe impl backend::Kernel for SignedKernel {
             properties.push(("contract".into(), contract));
         }
         properties
+    }
+
+    fn resident_blocks(&self, config: &LaunchConfig) -> Result<Option<u64>> {
+        self.kernel.resident_blocks(config)
     }
 
     fn ptx(&self) -> Option<&str> {

@@ -1,10 +1,10 @@
 //! Conditionals that the device decides: their nodes, bodies, handles and the counting of passes.
 
-use super::super::edges::Edges;
+use super::super::edges::{Edges, Nodes};
 use super::super::node_map::{DeciderNodes, DriverNode};
 use super::super::parameters::{Decider, has_decider};
 use super::super::plan::{Step, Work};
-use super::{Builder, Runs};
+use super::{Builder, PROGRAMMATIC_EDGES_SINCE, Runs};
 use crate::driver::DriverResult;
 use crate::sys::*;
 use gridloom_core::graph::{ConditionKey, NodeKey};
@@ -49,7 +49,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The handle of a condition in this unit, made at its first use.
+    /// Returns the handle of a condition in this unit, made at its first use.
     pub(super) fn handle(&mut self, condition: ConditionKey) -> Result<CUgraphConditionalHandle> {
         if let Some(&handle) = self.handles.get(&condition) {
             return Ok(handle);
@@ -127,7 +127,7 @@ impl Builder<'_> {
             }
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
-                let last = Edges::full(last_steps(steps).iter().map(|&step| nodes[step]));
+                let last = self.end_of_pass(origin, steps, &nodes);
                 let kernel = resources.builtins().loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
                 self.origins.push((added, origin));
@@ -138,6 +138,24 @@ impl Builder<'_> {
         }
         self.node_map.set(origin, DriverNode { unit: self.unit, node }, place);
         Ok(node)
+    }
+
+    /// Returns what the kernel that ends a pass waits for. If that is one kernel, and the
+    /// driver and the GPU support it, the ending kernel starts while that kernel still runs.
+    fn end_of_pass(&mut self, origin: NodeKey, steps: &[Step], nodes: &Nodes) -> Edges {
+        let last = last_steps(steps);
+        if let [step] = *last
+            && matches!(steps[step].work, Work::Node)
+            && let Operation::Kernel(op) = self.definition.node(steps[step].origin).operation()
+            && !op.config().cooperative
+            && op.config().cluster.is_none()
+            && self.driver.supports(PROGRAMMATIC_EDGES_SINCE)
+            && self.lowering.resources.shared.context.overlaps_kernels()
+        {
+            self.node_map.set_overlapping(steps[step].origin, origin);
+            return Edges::programmatic(nodes[step]);
+        }
+        Edges::full(last.iter().map(|&step| nodes[step]))
     }
 
     /// Counts a pass of a body that kernels of the user decide.
@@ -203,7 +221,7 @@ impl Builder<'_> {
     }
 }
 
-/// The steps that no other step waits for.
+/// Returns the steps that no other step waits for.
 fn last_steps(steps: &[Step]) -> SmallVec<[usize; 4]> {
     let mut is_last = vec![true; steps.len()];
     for step in steps {

@@ -1,9 +1,9 @@
-//! Graphs that are lowered node for node, as most are. Nothing in them has to be flattened, cut or
-//! decided, so there is nothing to plan.
+//! Lowering of graphs node by node. Most graphs are lowered this way: nothing in them has to be
+//! flattened, split or decided, so they need no plan.
 
 use super::super::edges::Edges;
 use super::super::node_map::DriverNode;
-use super::{Builder, PROGRAMMATIC_EDGES_SINCE};
+use super::Builder;
 use crate::sys::*;
 use gridloom_core::graph::{Definition, EdgeKind, NodeData, NodeKey};
 use gridloom_core::op::{NodeKind, Operation};
@@ -18,12 +18,11 @@ impl Builder<'_> {
     /// Adds every node of the definition, in order.
     pub(super) fn add_whole(&mut self, graph: CUgraph) -> Result<()> {
         let definition = self.definition;
-        let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
         let mut edges = Edges::none();
         for &key in &*definition.topological(definition.root()) {
             let data = definition.node(key);
             let added = self
-                .find_edges(&mut edges, data, programmatic)
+                .find_edges(&mut edges, key, data)
                 .and_then(|()| self.add_operation(graph, &edges, key, data.operation()));
             let node = added.map_err(|error| error.at_node(definition.label(key)))?;
             self.node_map.set(key, DriverNode { unit: self.unit, node }, None);
@@ -32,21 +31,21 @@ impl Builder<'_> {
     }
 
     /// Puts what a node waits for in the place of what `edges` has.
-    fn find_edges(&self, edges: &mut Edges, node: &NodeData, programmatic: bool) -> Result<()> {
+    fn find_edges(&mut self, edges: &mut Edges, key: NodeKey, node: &NodeData) -> Result<()> {
         edges.clear();
         for edge in node.predecessors() {
             let Some(before) = self.node_map.get(edge.node) else {
                 return Err(Error::new(ErrorKind::InvalidState, "comes before a node that it depends on"));
             };
-            edges.push(before.node, programmatic && self.is_early(edge.node, edge.kind));
+            let early = edge.kind == EdgeKind::Programmatic
+                && matches!(self.definition.node(edge.node).operation(), Operation::Kernel(_))
+                && self.may_start_early(key);
+            if early {
+                self.node_map.set_overlapping(edge.node, key);
+            }
+            edges.push(before.node, early);
         }
         Ok(())
-    }
-
-    /// Returns whether an edge lets its successor start early, which only a kernel can.
-    fn is_early(&self, from: NodeKey, kind: EdgeKind) -> bool {
-        kind == EdgeKind::Programmatic
-            && matches!(self.definition.node(from).operation(), Operation::Kernel(_))
     }
 }
 
