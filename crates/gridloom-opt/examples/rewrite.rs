@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gridloom_opt::rewrite::{
     BatchGroup, Control, ControlForm, Gate, KernelSource, LoopTest, Looping, Part, Predicate, Prefix,
-    ProgramStep, batch, block_program, prefixed, structured_program,
+    ProgramStep, Team, TeamBarrier, batch, block_program, prefixed, structured_program, team_program,
 };
 
 /// The most bytes of kernel parameters with newer drivers.
@@ -44,7 +44,7 @@ fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> s
         let grids = vec![[2, 1, 1], [1, 1, 1], [3, 2, 1]];
         let groups = [BatchGroup { kernel: kernel.clone(), grids }];
         write("batch", name, batch(&groups, block, LIMIT).map(|rewritten| rewritten.text()))?;
-        let steps = vec![ProgramStep { kernel: kernel.clone(), block }; 40];
+        let steps = vec![ProgramStep { kernel: kernel.clone(), grid: [1; 3], block }; 40];
         write("steps", name, block_program(&steps, None, LIMIT).map(|rewritten| rewritten.text()))?;
         let looping = Looping { test: LoopTest::Condition(0), test_first: true };
         write(
@@ -52,6 +52,27 @@ fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> s
             name,
             block_program(&steps[..1], Some(looping), LIMIT).map(|rewritten| rewritten.text()),
         )?;
+        let wide = vec![ProgramStep { kernel: kernel.clone(), grid: [8, 1, 1], block }; 3];
+        for (form, blocks, slots, barrier) in [
+            ("packed", 1, 8, TeamBarrier::Block),
+            ("cluster", 4, 2, TeamBarrier::Cluster),
+            ("resident", 8, 1, TeamBarrier::Grid),
+            ("alone", 8, 1, TeamBarrier::Thread),
+        ] {
+            let team = Team { blocks, slots, shared: 128, barrier };
+            let parts = [Part::Step(0), Part::Step(1), Part::Step(2)];
+            let straight = team_program(&wide, &parts, team, LIMIT);
+            write(form, name, straight.map(|rewritten| rewritten.text()))?;
+            if barrier != TeamBarrier::Thread {
+                let looped = Part::Control(Control {
+                    form: ControlForm::Loop { test_first: true },
+                    test: LoopTest::Condition(0),
+                    bodies: vec![parts.to_vec()],
+                });
+                let looped = team_program(&wide, &[looped], team, LIMIT);
+                write(&format!("{form}-loop"), name, looped.map(|rewritten| rewritten.text()))?;
+            }
+        }
         let early = Prefix { trigger: true, wait: true, ..Prefix::default() };
         write("early", name, prefixed(kernel, &early).map(|module| module.to_string()))?;
         let gates = [Gate::Word(Predicate::NonZero), Gate::Latest, Gate::Below].into();
@@ -72,7 +93,7 @@ fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> s
     }
     let steps: Vec<ProgramStep> = kernels
         .iter()
-        .map(|kernel| ProgramStep { kernel: kernel.clone(), block })
+        .map(|kernel| ProgramStep { kernel: kernel.clone(), grid: [1; 3], block })
         .filter(|step| block_program(std::slice::from_ref(step), None, LIMIT).is_ok())
         .collect();
     let twice: Vec<ProgramStep> = steps.iter().chain(&steps).cloned().collect();

@@ -17,7 +17,7 @@ use gridloom_core::{Error, ErrorKind, Node, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::graph::Plan;
+use crate::graph::{Form, Plan};
 
 /// The nodes whose arguments change in place.
 #[derive(Debug, Default)]
@@ -41,6 +41,15 @@ struct Prepared {
     bytes: usize,
     /// The targets, and the offset of the node's arguments in theirs.
     places: SmallVec<[(usize, usize); 1]>,
+    /// Addresses that must stay, and their offsets in the node's arguments: the plan rests on them.
+    fixed: SmallVec<[(usize, [u8; 8]); 0]>,
+}
+
+impl Prepared {
+    fn takes(&self, bytes: &[u8]) -> bool {
+        let stays = |(at, address): &(usize, [u8; 8])| bytes.get(*at..*at + 8) == Some(&address[..]);
+        self.bytes == bytes.len() && self.fixed.iter().all(stays)
+    }
 }
 
 /// A launch of the optimised graph.
@@ -85,13 +94,20 @@ impl Arguments {
         if !is_plain {
             return None;
         }
-        let mut places = SmallVec::new();
+        let (mut places, mut fixed) = (SmallVec::new(), SmallVec::new());
         match plan.fused.get(&node) {
             None => places.push((self.target(direct?, inner)?, 0)),
             Some(fusions) => {
                 for &index in fusions {
                     let fusion = &plan.fusions[index];
                     let target = self.target(&fusion.node, inner)?;
+                    if let Form::Threads(_) = fusion.call.form {
+                        for pointer in &args.pointers {
+                            let at = args.layout.get(pointer.index as usize)?.offset + pointer.offset;
+                            let address = args.bytes.get(at as usize..at as usize + 8)?;
+                            fixed.push((at as usize, address.try_into().ok()?));
+                        }
+                    }
                     let pieces = fusion.call.pieces.iter().filter(|piece| piece.node == node);
                     places.extend(pieces.map(|piece| (target, piece.slice as usize)));
                 }
@@ -99,7 +115,7 @@ impl Arguments {
         }
         let bytes = args.bytes.len();
         let fits = |&(target, at): &(usize, usize)| at + bytes <= self.targets[target].bytes.len();
-        places.iter().all(fits).then_some(Prepared { node, bytes, places })
+        places.iter().all(fits).then_some(Prepared { node, bytes, places, fixed })
     }
 
     /// Returns the number of a launch of the optimised graph. `None` if the backend cannot change
@@ -129,7 +145,7 @@ impl Arguments {
     /// possible.
     #[inline]
     pub(crate) fn set(&mut self, arguments: &[(usize, &[u8])]) -> bool {
-        let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(self.prepared.get(number), Some(Some(prepared)) if prepared.bytes == bytes.len());
+        let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(self.prepared.get(number), Some(Some(prepared)) if prepared.takes(bytes));
         if !arguments.iter().all(is_ready) {
             return false;
         }
@@ -157,12 +173,23 @@ impl Arguments {
         if self.dirty.is_empty() { Ok(()) } else { self.tell(plan, inner) }
     }
 
+    /// Writes the current bytes into the launches of the optimised graph that lack their pointers.
+    /// A backend that cannot change a node in place compiles its graph again, and reads every other
+    /// launch from there.
+    pub(crate) fn write_bytes(&self) -> Result<()> {
+        for target in self.targets.iter().filter(|target| target.is_hollow) {
+            target.node.set_operation(target.hollow(&target.node.operation()?)?)?;
+        }
+        Ok(())
+    }
+
     fn tell(&mut self, plan: &Plan, inner: &mut dyn Executable) -> Result<()> {
         while let Some(&index) = self.dirty.last() {
-            let target = &mut self.targets[index];
-            if !inner.set_arguments(&[(index, &target.bytes)])? {
+            if !inner.set_arguments(&[(index, &self.targets[index].bytes)])? {
                 // The backend was in the middle of something else. The definition is the other way.
-                let before = target.node.operation()?;
+                let before = self.targets[index].node.operation()?;
+                self.write_bytes()?;
+                let target = &self.targets[index];
                 let after = target.hollow(&before)?;
                 target.node.set_operation(after.clone())?;
                 inner.update(&plan.graph.definition(), &[(target.node.key(), before)], &[])?;
@@ -170,7 +197,7 @@ impl Arguments {
                     inner.prepare(index, target.node.key(), launch);
                 }
             }
-            target.is_dirty = false;
+            self.targets[index].is_dirty = false;
             self.dirty.pop();
         }
         Ok(())

@@ -15,8 +15,11 @@ use gridloom_core::backend::{Device, Kernel};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::rewrite::{BatchGroup, ENTRY, KernelSource, Part, Prefix, ProgramStep, Rewritten, SourceId};
-use crate::rewrite::{batch, prefixed, structured_program};
+use crate::rewrite::{
+    BatchGroup, Case, ENTRY, KernelSource, Part, Predicate, Prefix, ProgramStep, Rewritten, SourceId, State,
+    Team, TeamBarrier,
+};
+use crate::rewrite::{batch, choice, prefixed, team_program};
 
 /// The most rewritten kernels of one device.
 const MAX_KERNELS: usize = 512;
@@ -30,10 +33,12 @@ const MAX_MODULE_BYTES: usize = 8 << 20;
 /// What a rewritten kernel is made from.
 #[derive(Debug)]
 pub(crate) enum Recipe {
-    /// Steps of one block.
-    Program { steps: Vec<ProgramStep>, parts: Vec<Part>, limit: u32 },
+    /// Steps of one kernel.
+    Program { steps: Vec<ProgramStep>, parts: Vec<Part>, team: Team, limit: u32 },
     /// Parts of one grid.
     Batch { groups: Vec<BatchGroup>, block: [u32; 3], limit: u32 },
+    /// Kernels of which at most one runs.
+    Choice { cases: Vec<Case>, block: [u32; 3], limit: u32 },
     /// A kernel with instructions before its own.
     Prefixed { source: KernelSource, prefix: Prefix },
     /// A kernel of the optimiser's own.
@@ -43,8 +48,9 @@ pub(crate) enum Recipe {
 /// A recipe without the modules themselves. Equal keys make equal kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Program { steps: Vec<(SourceId, [u32; 3])>, parts: Vec<Part>, limit: u32 },
+    Program { steps: Vec<(SourceId, [u32; 3], [u32; 3])>, parts: Vec<Part>, team: Team, limit: u32 },
     Batch { groups: Vec<(SourceId, Vec<[u32; 3]>)>, block: [u32; 3], limit: u32 },
+    Choice { cases: Vec<(Predicate, SourceId, [u32; 3])>, block: [u32; 3], limit: u32 },
     Prefixed { source: SourceId, prefix: Prefix },
     Builtin { name: &'static str },
 }
@@ -60,6 +66,8 @@ pub(crate) struct Made {
     pub(crate) slices: Vec<u32>,
     pub(crate) block: [u32; 3],
     pub(crate) blocks: u32,
+    /// The memory that it needs between launches.
+    pub(crate) state: Option<State>,
 }
 
 /// The reason why a recipe makes no kernel.
@@ -157,10 +165,13 @@ impl Cache {
             }
         };
         let made = match rewritten {
-            Some(Rewritten { header, slices, block, blocks, .. }) => {
-                Made { kernel, header, slices, block, blocks }
+            Some(Rewritten { header, slices, block, blocks, state, .. }) => {
+                Made { kernel, header, slices, block, blocks, state }
             }
-            None => Made { kernel, header: Vec::new(), slices: Vec::new(), block: [1; 3], blocks: 1 },
+            None => {
+                let (header, slices) = (Vec::new(), Vec::new());
+                Made { kernel, header, slices, block: [1; 3], blocks: 1, state: None }
+            }
         };
         let bytes = key.bytes() + text.len() + made.header.len() + 4 * made.slices.len();
         self.keep(key, Ok(Arc::new(made)), bytes)
@@ -178,8 +189,9 @@ impl Recipe {
     /// Returns the new kernel with its layout, and its text.
     fn rewrite(&self) -> Result<(Option<Rewritten>, String), Refusal> {
         let rewritten = match self {
-            Recipe::Program { steps, parts, limit } => structured_program(steps, parts, *limit)?,
+            Recipe::Program { steps, parts, team, limit } => team_program(steps, parts, *team, *limit)?,
             Recipe::Batch { groups, block, limit } => batch(groups, *block, *limit)?,
+            Recipe::Choice { cases, block, limit } => choice(cases, *block, *limit)?,
             Recipe::Prefixed { source, prefix } => return Ok((None, prefixed(source, prefix)?.to_string())),
             Recipe::Builtin { text, .. } => return Ok((None, (*text).to_owned())),
         };
@@ -187,10 +199,18 @@ impl Recipe {
         Ok((Some(rewritten), text))
     }
 
+    /// Returns what the blocks of its kernel wait at for each other.
+    pub(crate) fn barrier(&self) -> TeamBarrier {
+        match self {
+            Recipe::Program { team, .. } => team.barrier,
+            _ => TeamBarrier::Block,
+        }
+    }
+
     /// Returns the name of its kernel.
     fn entry(&self) -> &str {
         match self {
-            Recipe::Program { .. } | Recipe::Batch { .. } => ENTRY,
+            Recipe::Program { .. } | Recipe::Batch { .. } | Recipe::Choice { .. } => ENTRY,
             Recipe::Prefixed { source, .. } => source.name(),
             Recipe::Builtin { name, .. } => name,
         }
@@ -198,13 +218,19 @@ impl Recipe {
 
     fn key(&self) -> Key {
         match self {
-            Recipe::Program { steps, parts, limit } => Key::Program {
-                steps: steps.iter().map(|step| (step.kernel.id(), step.block)).collect(),
+            Recipe::Program { steps, parts, team, limit } => Key::Program {
+                steps: steps.iter().map(|step| (step.kernel.id(), step.grid, step.block)).collect(),
                 parts: parts.clone(),
+                team: *team,
                 limit: *limit,
             },
             Recipe::Batch { groups, block, limit } => Key::Batch {
                 groups: groups.iter().map(|group| (group.kernel.id(), group.grids.clone())).collect(),
+                block: *block,
+                limit: *limit,
+            },
+            Recipe::Choice { cases, block, limit } => Key::Choice {
+                cases: cases.iter().map(|case| (case.predicate, case.kernel.id(), case.grid)).collect(),
                 block: *block,
                 limit: *limit,
             },
@@ -221,6 +247,7 @@ impl Key {
     fn bytes(&self) -> usize {
         match self {
             Key::Program { steps, .. } => 64 * steps.len(),
+            Key::Choice { cases, .. } => 64 * cases.len(),
             Key::Batch { groups, .. } => {
                 groups.iter().map(|(_, grids)| 64 + size_of_val(grids.as_slice())).sum()
             }

@@ -194,6 +194,7 @@ impl OptimizedExecutable {
             }
         }
         self.arguments.flush(&self.plan, &mut *self.inner)?;
+        self.arguments.write_bytes()?;
         let mut made: Vec<(Node, Operation)> = Vec::with_capacity(operations.len());
         let mut outcome = Ok(());
         for (node, operation) in operations {
@@ -301,12 +302,23 @@ fn compile(
     disabled: &FxHashSet<NodeKey>,
     kernels: Kernels<'_>,
 ) -> Result<Option<Compiled>> {
-    let device = graph.device().clone();
+    let (device, original) = (graph.device().clone(), graph.definition());
     let Some(plan) = Plan::new(graph, wanted, profile, options, disabled, kernels)? else { return Ok(None) };
     // SAFETY: the definition passed the checks of its instantiation. Nodes in it were replaced by
     // launches of kernels that use the same memory in the same order, and each was checked for this
     // device when it was added. The core calls the result as it would call the original.
-    let mut inner = unsafe { device.instantiate(&plan.graph.definition(), options) }?;
+    let made = unsafe { device.instantiate(&plan.graph.definition(), options) };
+    let mut inner = match made {
+        Ok(inner) => inner,
+        // Not every kind of graph takes clusters and cooperative launches.
+        Err(error) if profile.has_teams() => {
+            tracing::debug!(%error, "a graph is optimised again without kernels of several blocks");
+            // SAFETY: it is the definition of the same graph before any change, for its device.
+            let graph = unsafe { Graph::with_definition(&device, original) };
+            return compile(graph, options, (wanted, profile.without_teams()), disabled, kernels);
+        }
+        Err(error) => return Err(error),
+    };
     let handles = handles(&plan.graph)?;
     let now = plan.graph.definition();
     for &node in disabled {

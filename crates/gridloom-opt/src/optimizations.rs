@@ -5,27 +5,28 @@ use std::str::FromStr;
 
 /// An optimisation that can be switched on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Optimization {
-    /// Removes edges that others imply.
+    /// Removes redundant edges and empty nodes.
     Edges,
-    /// Small fills and copies become kernels.
+    /// Turns small fills and copies into kernels.
     Fills,
-    /// Consecutive kernels of one block become steps of one kernel.
+    /// Turns consecutive kernels of one block into steps of one kernel.
     Chains,
-    /// Independent kernels become parts of one grid.
+    /// Turns independent kernels into parts of one grid.
     Batches,
     /// Loops whose bodies fit one block become one kernel. The bodies of others are repeated, so
     /// that the device tests less often.
     Loops,
-    /// Kernels start before those they depend on have ended.
+    /// Starts kernels before those they depend on have ended.
     EarlyStart,
-    /// Small bodies of branches become kernels that test the value themselves.
+    /// Turns small bodies of branches into kernels that test the value themselves.
     Branches,
 }
 
 impl Optimization {
     /// All optimisations, in the order in which they are made.
-    pub const ALL: [Optimization; 7] = [
+    pub const ALL: &'static [Optimization] = &[
         Optimization::Edges,
         Optimization::Loops,
         Optimization::Branches,
@@ -115,7 +116,7 @@ impl FromStr for Optimizations {
         }
         let mut passes = Optimizations::NONE;
         for word in text.split(',').map(str::trim) {
-            let known = Optimization::ALL.into_iter().find(|pass| pass.name() == word);
+            let known = Optimization::ALL.iter().copied().find(|pass| pass.name() == word);
             let names: Vec<&str> = Optimization::ALL.iter().map(|pass| pass.name()).collect();
             let pass = known.ok_or_else(|| {
                 format!(

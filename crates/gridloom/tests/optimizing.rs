@@ -40,6 +40,37 @@ fn a_chain_that_is_optimised_leaves_what_it_leaves_otherwise_and_takes_new_argum
 }
 
 #[test]
+fn a_changed_argument_stays_when_a_later_change_compiles_the_graph_again() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let stream = device.stream()?;
+        let data = (0..4).map(|_| device.buffer_from(&[1i32; 64])).collect::<Result<Vec<_>>>()?;
+        let graph = Graph::new(device);
+        let wide = LaunchConfig::new(2, 32);
+        let kernel = graph.launch(&kernels.affine, wide, (&data[0], &data[1], 64, 1, 1))?;
+        let copy = graph.memcpy(&data[2], &data[1])?;
+        // A chain that is worth optimising.
+        let mut last =
+            graph.launch(&kernels.affine, LaunchConfig::new(1, 64), (&data[3], &data[3], 64, 1, 1))?;
+        for _ in 0..4 {
+            last = last.launch(&kernels.affine, LaunchConfig::new(1, 64), (&data[3], &data[3], 64, 1, 1))?;
+        }
+        let optimized = graph.instantiate_with(&InstantiateOptions::new().optimize(Optimizations::ALL))?;
+        optimized.launch(&stream)?;
+        for by in [5, 7] {
+            optimized.node(&kernel)?.set_args(&kernels.affine, (&data[0], &data[1], 64, 1, by))?;
+            optimized.launch(&stream)?;
+        }
+        // A driver keeps the direction of a copy, so this one is compiled again.
+        optimized.node(&copy)?.set_memcpy(&data[2], &vec![9i32; 64])?;
+        optimized.launch(&stream)?;
+        assert_eq!(data[0].to_vec()?, [8; 64]);
+        assert_eq!(data[2].to_vec()?, [9; 64]);
+        Ok(())
+    });
+}
+
+#[test]
 fn an_executable_takes_the_optimised_form_over_while_it_is_launched_and_changed() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;

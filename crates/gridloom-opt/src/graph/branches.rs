@@ -8,15 +8,57 @@
 use std::sync::Arc;
 
 use gridloom_core::graph::EdgeKind;
+use gridloom_core::memory::Region;
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
 use gridloom_core::{Graph, Node, Result};
 
 use super::builtin::{self, Value};
 use super::control::BodyNodes;
-use super::fusion::{Extra, unexpected};
+use super::fusion::{Call, Extra, unexpected};
 use super::plan::{Context, Counted, Expanded};
 use super::state::MARK;
-use crate::rewrite::{Gate, Predicate};
+use crate::rewrite::{Case, Gate, Predicate, Role};
+
+fn predicate(form: ConditionalForm, body: usize) -> Predicate {
+    match (form, body) {
+        (ConditionalForm::Switch, case) => Predicate::Equals(case as u32),
+        (_, 0) => Predicate::NonZero,
+        (_, _) => Predicate::Zero,
+    }
+}
+
+/// Returns one launch for bodies of one kernel each, if there are several and they go together.
+fn combined(
+    context: &mut Context<'_>,
+    graph: &Graph,
+    conditional: &ConditionalOp,
+    bodies: &[BodyNodes],
+    word: &Region,
+) -> Option<Call> {
+    let (mut cases, mut nodes, mut shape) = (Vec::new(), Vec::new(), None);
+    let definition = graph.definition();
+    for (index, body) in bodies.iter().enumerate() {
+        let [inner] = &body.nodes[..] else {
+            if body.nodes.is_empty() {
+                continue;
+            }
+            return None;
+        };
+        let candidate = context.survey.candidate(&definition, inner.key(), Role::Batched)?;
+        let own = (candidate.block?, candidate.shared);
+        if candidate.source.sets_conditions() || *shape.get_or_insert(own) != own {
+            return None;
+        }
+        let predicate = predicate(conditional.form, index);
+        cases.push(Case { predicate, kernel: candidate.source, grid: candidate.grid });
+        nodes.push(inner.key());
+    }
+    drop(definition);
+    if cases.len() < 2 {
+        return None;
+    }
+    context.choose(cases, &nodes, shape?, word).ok()
+}
 
 pub(super) fn replace(
     context: &mut Context<'_>,
@@ -54,12 +96,13 @@ pub(super) fn replace(
         tails = vec![context.add_builtin(graph, &tails, builtin::DECIDE, args, &name)?];
     }
     let mut kernels = 0;
-    for (index, body) in bodies.iter().enumerate() {
-        let predicate = match (conditional.form, index) {
-            (ConditionalForm::Switch, case) => Predicate::Equals(case as u32),
-            (_, 0) => Predicate::NonZero,
-            (_, _) => Predicate::Zero,
-        };
+    let mut apart = &bodies[..];
+    if let Some(call) = combined(context, graph, conditional, &bodies, &word) {
+        tails = vec![context.put(graph, &tails, Some(call), &expanded.name)?];
+        (kernels, apart) = (1, &[]);
+    }
+    for (index, body) in apart.iter().enumerate() {
+        let predicate = predicate(conditional.form, index);
         let mut made: Vec<Node> = Vec::with_capacity(body.nodes.len());
         for (at, inner) in body.nodes.iter().enumerate() {
             let before: Vec<Node> = match &body.after[at][..] {

@@ -11,7 +11,7 @@ use super::fusion::Form;
 use super::plan::{Context, has_full_edges};
 use super::steps::Run;
 use crate::cache::Recipe;
-use crate::rewrite::Role;
+use crate::rewrite::{Role, Team};
 
 pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     let definition = graph.definition();
@@ -52,10 +52,11 @@ pub(super) fn to_kernel(
     let candidate = context.survey.candidate(&graph.definition(), key, Role::Step);
     let Some(candidate) = candidate else { return Ok(Err("it cannot be a kernel".into())) };
     let mut run = Run::default();
-    if !run.push_builtin(key, candidate, context.combined_limit()) {
+    if !run.push_builtin(context, key, candidate) {
         return Ok(Err("it does not fit one kernel".into()));
     }
     let (steps, parts) = (run.steps(), run.parts.clone());
-    let recipe = Recipe::Program { steps, parts, limit: context.combined_limit() };
+    let (team, limit) = (Team::ONE_BLOCK, context.combined_limit());
+    let recipe = Recipe::Program { steps, parts, team, limit };
     context.fuse(graph, &recipe, Form::Fill, &run.nodes, 0, &run.nodes)
 }

@@ -11,10 +11,11 @@ use gridloom_core::op::{
     Test,
 };
 use gridloom_core::{Error, ErrorKind, Node, Result};
+use smallvec::SmallVec;
 
 use super::builtin;
 use super::steps::is_inside_conditional;
-use crate::rewrite::{Looping, Prefix};
+use crate::rewrite::{Accesses, Looping, Pointee, Prefix, State};
 
 /// A node of the original graph inside a rewritten kernel.
 #[derive(Clone, Debug)]
@@ -40,10 +41,12 @@ impl Piece {
 /// The form in which nodes were combined.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
-    /// Steps of one block.
+    /// Steps of one kernel.
     Chain,
-    /// Steps of one block under these conditionals, in the order of their headers.
+    /// Steps of one kernel under these conditionals, in the order of their headers.
     Program(Vec<InnerControl>),
+    /// Steps that each thread makes by itself, with what each accesses.
+    Threads(Vec<Arc<Accesses>>),
     /// Parts of one grid.
     Batch,
     /// A fill or copy that became a kernel.
@@ -88,6 +91,8 @@ pub(crate) struct Call {
     pub(crate) stored: Vec<(ConditionKey, Region)>,
     /// The kernel with the prefix.
     pub(crate) prefixed: Option<Arc<dyn Kernel>>,
+    /// The memory that the kernel keeps between launches.
+    pub(crate) state: Option<(State, Region)>,
 }
 
 /// Nodes that became one kernel.
@@ -124,6 +129,7 @@ impl Call {
             extras: Vec::new(),
             stored: Vec::new(),
             prefixed: None,
+            state: None,
         }
     }
 
@@ -131,6 +137,8 @@ impl Call {
         let mut args = match &self.form {
             Form::Single => self.launch(definition, &self.pieces[0])?.args().clone(),
             Form::Builtin(args) => (**args).clone(),
+            // Whether threads need what others wrote depends on the memory that is passed.
+            Form::Threads(accesses) if !self.are_apart(definition, accesses) => return Err(NeedsAnother),
             _ => self.args(definition)?,
         };
         let mut kernel = &self.kernel;
@@ -147,6 +155,16 @@ impl Call {
         // arguments, and so kept alive.
         let launch = unsafe { KernelOp::new(kernel.clone(), self.config, args) };
         Ok(Operation::Kernel(Launch::new(launch)))
+    }
+
+    /// Returns whether no thread accesses what another one writes in an earlier or later step.
+    fn are_apart(&self, definition: &Definition, accesses: &[Arc<Accesses>]) -> bool {
+        let memory: Vec<Pointees> =
+            self.pieces.iter().map(|piece| Pointees::of(definition, piece.node)).collect();
+        memory.iter().zip(accesses).enumerate().all(|(at, (own, one))| {
+            let mut later = memory.iter().zip(accesses).skip(at + 1);
+            later.all(|(theirs, other)| one.allow(other, &|at| own.get(at), &|at| theirs.get(at)))
+        })
     }
 
     /// Replaces the handles of conditions by the addresses of their words.
@@ -205,6 +223,11 @@ impl Call {
                 pointers.push(PointerArg { index: 0, offset: at + Looping::PASSES, value });
             }
         }
+        if let Some((state, memory)) = &self.state {
+            put(&mut bytes, state.at as usize, &address_of(memory).to_le_bytes());
+            let value = PointerValue::Region(memory.clone());
+            pointers.push(PointerArg { index: 0, offset: state.at, value });
+        }
         for piece in &self.pieces {
             match definition.node(piece.node).operation() {
                 Operation::Kernel(_) => {
@@ -213,12 +236,17 @@ impl Call {
                     for pointer in &args.pointers {
                         let place = args.layout.get(pointer.index as usize).ok_or(NeedsAnother)?;
                         let offset = piece.slice + place.offset + pointer.offset;
-                        // A condition in shared memory has the offset of its word as its handle.
                         if let PointerValue::Condition(condition) = pointer.value
                             && !conditions.is_empty()
                         {
                             let number = conditions.iter().position(|known| *known == condition);
-                            let handle = 4 * number.ok_or(NeedsAnother)? as u64;
+                            let number = number.ok_or(NeedsAnother)? as u32;
+                            let handle = match &self.state {
+                                // In memory, it is the address of its entries.
+                                Some((_, memory)) => address_of(memory) + u64::from(State::condition(number)),
+                                // In shared memory, it is the offset of its word.
+                                None => 4 * u64::from(number),
+                            };
                             put(&mut bytes, offset as usize, &handle.to_le_bytes());
                             continue;
                         }
@@ -253,6 +281,33 @@ impl Call {
         let size = u32::try_from(bytes.len()).map_err(|_| NeedsAnother)?;
         let layout = [ParamLayout { offset: 0, size }].into_iter().collect();
         Ok(KernelArgs { bytes: bytes.as_slice().into(), layout, pointers: pointers.into(), owner: keep })
+    }
+}
+
+/// The memory that the pointers of a kernel's arguments name.
+pub(crate) struct Pointees(SmallVec<[(u64, Pointee); 4]>);
+
+impl Pointees {
+    pub(crate) fn of(definition: &Definition, node: NodeKey) -> Self {
+        let Operation::Kernel(launch) = definition.node(node).operation() else {
+            return Pointees(SmallVec::new());
+        };
+        let args = launch.args();
+        let pointee = |pointer: &PointerArg| {
+            let PointerValue::Region(region) = &pointer.value else { return None };
+            let Base::Allocation(memory) = &region.base else { return None };
+            let place = args.layout.get(pointer.index as usize)?;
+            let start = memory.address();
+            let address = start.wrapping_add(region.offset);
+            let pointee = Pointee { address, start, end: start.saturating_add(memory.bytes()) };
+            Some((u64::from(place.offset + pointer.offset), pointee))
+        };
+        Pointees(args.pointers.iter().filter_map(pointee).collect())
+    }
+
+    /// Returns the memory of the pointer at this offset of the arguments, if it is known.
+    pub(crate) fn get(&self, at: u64) -> Option<Pointee> {
+        self.0.iter().find(|(offset, _)| *offset == at).map(|(_, pointee)| *pointee)
     }
 }
 

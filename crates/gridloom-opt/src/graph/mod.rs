@@ -47,6 +47,20 @@ pub struct Profile {
     pub max_argument_bytes: u32,
     /// Whether the passes of every conditional are counted, even if nobody asks.
     pub counts_passes: bool,
+    /// The most blocks of a cluster, or 0 if there are none.
+    pub cluster_blocks: u32,
+    /// The most blocks of a kernel that wait for each other in memory, or 0 if none can.
+    pub resident_blocks: u32,
+    /// The most threads of a block in which several blocks of a kernel run side by side.
+    pub packed_threads: u32,
+    /// Whether blocks wait for each other in memory also where a cluster would do, and the device has
+    /// no clusters.
+    pub without_clusters: bool,
+    /// Whether launches can be cancelled. The memory of a plan is then reset before each.
+    pub cancels: bool,
+    /// Whether the device ends a launch that runs too many nodes. Each pass of a loop counts, so
+    /// loops stay nodes.
+    pub limits_nodes: bool,
 }
 
 impl Profile {
@@ -79,7 +93,25 @@ impl Profile {
             max_batched_instructions: (!is_gpu).then_some(200),
             max_argument_bytes: if is_gpu { 4096 } else { u32::MAX },
             counts_passes: !is_gpu,
+            cluster_blocks: cluster_blocks(capability, property("clusters") == Some("1")),
+            resident_blocks: processors
+                .filter(|_| property("cooperative launch") == Some("1"))
+                .map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)),
+            packed_threads: 1024,
+            without_clusters: false,
+            cancels: !is_gpu,
+            limits_nodes: property("node limit").is_some_and(|limit| limit != "none"),
         }
+    }
+
+    /// Returns whether several blocks may run one program.
+    pub(crate) fn has_teams(&self) -> bool {
+        self.cluster_blocks > 0 || self.resident_blocks > 0
+    }
+
+    /// Returns the profile without programs of several blocks.
+    pub(crate) fn without_teams(self) -> Self {
+        Profile { cluster_blocks: 0, resident_blocks: 0, without_clusters: false, ..self }
     }
 
     /// Returns the profile with which every replacement is worthwhile that the device supports.
@@ -90,7 +122,20 @@ impl Profile {
             costly_conditionals: true,
             max_batched_blocks: 512,
             max_batched_instructions: None,
+            // The CPU runs the blocks of a cooperative launch by turns.
+            resident_blocks: self.resident_blocks.max(8),
+            without_clusters: self.cluster_blocks == 0,
             ..self
         }
+    }
+}
+
+/// Returns the most blocks of a cluster. Eight are portable. Devices of computing centres have room
+/// for sixteen.
+fn cluster_blocks(capability: Option<f64>, has_clusters: bool) -> u32 {
+    match capability {
+        Some(version) if has_clusters && [9.0, 10.0, 10.3].contains(&version) => 16,
+        Some(version) if has_clusters && version >= 9.0 => 8,
+        _ => 0,
     }
 }

@@ -21,6 +21,7 @@ use super::{Profile, batches, builtin, chains, control, early, edges, fills};
 use crate::cache::{Cache, Made, Recipe};
 use crate::executable::leaves_memory;
 use crate::optimizations::{Optimization, Optimizations};
+use crate::rewrite::{Case, TeamBarrier};
 
 /// An optimised graph, and what became of its nodes.
 #[derive(Debug)]
@@ -463,9 +464,29 @@ impl Context<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         let kernel = rewritten.kernel.clone();
-        let config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
+        let mut config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
+        match recipe.barrier() {
+            TeamBarrier::Block | TeamBarrier::Thread => {}
+            TeamBarrier::Cluster => config = config.cluster(rewritten.blocks),
+            TeamBarrier::Grid => config = config.cooperative(),
+        }
         if let Err(error) = config.check(self.device.limits(), kernel.limits()) {
             return Ok(Err(error.message().to_owned()));
+        }
+        let blocks = u64::from(rewritten.blocks);
+        if matches!(recipe.barrier(), TeamBarrier::Cluster | TeamBarrier::Grid)
+            && kernel.resident_blocks(&config)?.is_none_or(|most| most < blocks)
+        {
+            return Ok(Err(format!("{blocks} blocks of the rewritten kernel do not run at once")));
+        }
+        let mut state = None;
+        if let Some(needed) = rewritten.state {
+            let Some(words) = self.words(&vec![0; needed.words as usize])? else {
+                return Ok(Err("there is no memory left for its conditions".into()));
+            };
+            // A launch that was cancelled leaves it in any state.
+            self.reset_words(self.profile.cancels);
+            state = Some((needed, words));
         }
         let original = self.original.clone();
         let pieces: Vec<Piece> = nodes
@@ -473,7 +494,8 @@ impl Context<'_> {
             .zip(&rewritten.slices)
             .map(|(&node, &slice)| Piece::new(&original, node, slice))
             .collect();
-        let call = Call { header: rewritten.header.clone(), ..Call::new(form, pieces, kernel, config) };
+        let call =
+            Call { header: rewritten.header.clone(), state, ..Call::new(form, pieces, kernel, config) };
         let name = match nodes {
             [] => String::new(),
             [one] => original.label(*one),
@@ -490,6 +512,26 @@ impl Context<'_> {
             graph.add_edge(&node, &to, EdgeKind::Full)?;
         }
         Ok(Ok(()))
+    }
+
+    /// Returns a launch of kernels of which at most one runs, as the word says, or the reason why
+    /// there is none. The nodes launch them now.
+    pub(crate) fn choose(
+        &mut self,
+        cases: Vec<Case>,
+        nodes: &[NodeKey],
+        (block, shared): ([u32; 3], u32),
+        word: &Region,
+    ) -> std::result::Result<Call, String> {
+        let made = self.make(&Recipe::Choice { cases, block, limit: self.combined_limit() })?;
+        let config = LaunchConfig::new(made.blocks, Dim3::from(block)).shared(shared);
+        let checked = config.check(self.device.limits(), made.kernel.limits());
+        checked.map_err(|error| error.message().to_owned())?;
+        let piece = |(&node, &slice): (&NodeKey, &u32)| Piece::new(&self.original, node, slice);
+        let pieces = nodes.iter().zip(&made.slices).map(piece).collect();
+        let state = made.state.map(|state| (state, word.clone()));
+        let call = Call::new(Form::Batch, pieces, made.kernel.clone(), config);
+        Ok(Call { header: made.header.clone(), state, ..call })
     }
 
     /// Returns the nodes that some nodes depend on, and those that depend on them.

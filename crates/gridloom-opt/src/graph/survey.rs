@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::builtin;
 use crate::cache::Cache;
-use crate::rewrite::{KernelSource, Role};
+use crate::rewrite::{Accesses, KernelSource, Role, SourceId};
 
 /// A node that may become part of a rewritten kernel.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Candidate {
     pub(crate) block: Option<[u32; 3]>,
     /// The size of dynamic shared memory in bytes.
     pub(crate) shared: u32,
+    /// The size of static shared memory in bytes.
+    pub(crate) static_shared: u32,
 }
 
 impl Candidate {
@@ -46,6 +48,8 @@ pub(crate) struct Survey {
     pub(crate) pinned: FxHashSet<NodeKey>,
     /// The reasons, for the report.
     reasons: Mutex<Reasons>,
+    /// What kernels access, by kernel, blocks and threads.
+    accesses: Mutex<FxHashMap<(SourceId, u32, u32), Option<Arc<Accesses>>>>,
 }
 
 /// The first reason of each node, in the order found.
@@ -57,7 +61,13 @@ struct Reasons {
 
 impl Survey {
     pub(crate) fn new(pinned: FxHashSet<NodeKey>, cache: Arc<Cache>) -> Self {
-        Survey { cache, sources: Mutex::default(), pinned, reasons: Mutex::default() }
+        Survey {
+            cache,
+            sources: Mutex::default(),
+            pinned,
+            reasons: Mutex::default(),
+            accesses: Mutex::default(),
+        }
     }
 
     /// Records why a node is not changed. Only the first reason counts.
@@ -83,6 +93,13 @@ impl Survey {
         let source = kernel.ptx().and_then(|text| self.cache.source(text, kernel.name()));
         sources.insert(address, (kernel.clone(), source.clone()));
         source
+    }
+
+    /// Returns what a kernel accesses in a launch along x, if that is known.
+    pub(crate) fn accesses(&self, source: &KernelSource, blocks: u32, threads: u32) -> Option<Arc<Accesses>> {
+        let mut known = self.accesses.lock();
+        let find = || Accesses::of(source, blocks, threads).map(Arc::new);
+        known.entry((source.id(), blocks, threads)).or_insert_with(find).clone()
     }
 
     /// Returns a node as a candidate for a role. Returns `None` if it is of another kind, or if
@@ -134,6 +151,7 @@ impl Survey {
                     grid: config.grid.to_array(),
                     block: Some(config.block.to_array()),
                     shared: config.shared,
+                    static_shared: launch.kernel().limits().static_shared,
                 }))
             }
             Operation::Memset(_) | Operation::Memcpy(_) => {
@@ -142,7 +160,7 @@ impl Survey {
                 }
                 let is_fill = operation.kind() == NodeKind::Memset;
                 let source = if is_fill { builtin::fill() } else { builtin::copy() };
-                Ok(Some(Candidate { source, grid: [1; 3], block: None, shared: 0 }))
+                Ok(Some(Candidate { source, grid: [1; 3], block: None, shared: 0, static_shared: 0 }))
             }
             _ => Ok(None),
         }

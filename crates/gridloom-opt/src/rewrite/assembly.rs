@@ -1,9 +1,11 @@
 //! A module under construction, with one kernel assembled from the code of others.
 
 mod code;
+mod conditions;
 mod finish;
 mod inline;
 mod link;
+mod slots;
 
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use rustc_hash::FxHashMap;
 use code::{access, param_address};
 pub(crate) use code::{at, int, special};
 pub(crate) use inline::{AfterReturn, BlockIndex, Inlining, ParamsAt};
+use slots::Slots;
 
 /// Parameters larger than this need PTX 8.1 and compute capability 7.0.
 pub(crate) const SMALL_PARAMETERS: u64 = 4096;
@@ -28,6 +31,9 @@ pub(crate) enum Conditions {
     Shared,
     /// A marked word of 8 bytes, at the address that is passed as the handle.
     Memory,
+    /// One of two entries of 16 bytes, with the number of the phase, at the address that is passed
+    /// as the handle.
+    Phased,
 }
 
 /// A module with one kernel under construction.
@@ -50,6 +56,9 @@ pub(crate) struct Assembly {
     conditions: Conditions,
     condition_setter: Option<SymbolId>,
     condition_words: Option<SymbolId>,
+    /// The word in shared memory that holds the number of the phase.
+    phase_word: Option<SymbolId>,
+    slots: Option<Slots>,
     /// The number of conditions in shared memory.
     condition_count: u64,
     inlined: usize,
@@ -77,6 +86,8 @@ impl Assembly {
             conditions,
             condition_setter: None,
             condition_words: None,
+            phase_word: None,
+            slots: None,
             condition_count: 0,
             inlined: 0,
             glue: 0,
@@ -133,25 +144,40 @@ impl Assembly {
         id
     }
 
+    /// Returns the word in shared memory that holds the number of the phase, of 8 bytes.
+    pub(crate) fn phase_word(&mut self) -> SymbolId {
+        if let Some(id) = self.phase_word {
+            return id;
+        }
+        let mut word = bytes("phase_word".into(), VarSpace::Shared, 8, 8);
+        (word.ty, word.dims) = (ScalarType::U64, Vec::new());
+        let id = self.declare(Symbol::Variable(word));
+        self.declared.push(Item::Declare(id));
+        self.phase_word = Some(id);
+        id
+    }
+
     fn declare(&mut self, symbol: Symbol) -> SymbolId {
         let id = SymbolId(self.symbols.len() as u32);
         self.symbols.push(symbol);
         id
     }
 
+    fn dynamic_shared_symbol(&mut self) -> SymbolId {
+        if let Some(id) = self.dynamic_shared {
+            return id;
+        }
+        let mut whole = bytes("dynamic_shared".into(), VarSpace::Shared, 0, 16);
+        (whole.dims, whole.linkage) = (vec![None], Linkage::Extern);
+        let id = self.declare(Symbol::Variable(whole));
+        // At the front, because others refer to it.
+        self.declared.insert(0, Item::Declare(id));
+        self.dynamic_shared = Some(id);
+        id
+    }
+
     fn dynamic_shared(&mut self, variable: &Variable) -> SymbolId {
-        let id = match self.dynamic_shared {
-            Some(id) => id,
-            None => {
-                let mut whole = bytes("dynamic_shared".into(), VarSpace::Shared, 0, 16);
-                (whole.dims, whole.linkage) = (vec![None], Linkage::Extern);
-                let id = self.declare(Symbol::Variable(whole));
-                // At the front, because others refer to it.
-                self.declared.insert(0, Item::Declare(id));
-                self.dynamic_shared = Some(id);
-                id
-            }
-        };
+        let id = self.dynamic_shared_symbol();
         if let Symbol::Variable(whole) = &mut self.symbols[id.index()] {
             let align = variable.alignment().max(u64::from(whole.align.unwrap_or(16)));
             whole.align = Some(align as u32);

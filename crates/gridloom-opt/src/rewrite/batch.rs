@@ -17,17 +17,17 @@ pub struct BatchGroup {
 }
 
 /// The place of a group's blocks and parameters.
-struct Placed {
+pub(super) struct Placed {
     /// The first block.
-    start: u32,
+    pub(super) start: u32,
     /// The block after the last.
-    end: u32,
+    pub(super) end: u32,
     /// The offset of the first launch's entry.
-    first: u64,
+    pub(super) first: u64,
     /// The distance of two entries in bytes.
-    stride: u64,
+    pub(super) stride: u64,
     /// The grid of all launches, if it is the same.
-    grid: Option<[u32; 3]>,
+    pub(super) grid: Option<[u32; 3]>,
 }
 
 /// The bytes before the parameters of a launch, if the grids of a group differ: its first block and
@@ -96,10 +96,10 @@ pub fn batch(groups: &[BatchGroup], block: [u32; 3], limit: u32) -> Result<Rewri
     }
     asm.ret();
     let module = asm.finish(ENTRY, block, layout.at, layout.align)?;
-    Ok(Rewritten { module, header, slices, block, blocks: start })
+    Ok(Rewritten { module, header, slices, block, blocks: start, state: None })
 }
 
-fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {
+pub(super) fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {
     let kernel = &group.kernel;
     let because = |reason: &str| Err(format!("{}: {reason}", kernel.name()));
     if let Some(reason) = kernel.obstacle(Role::Batched) {
@@ -120,7 +120,7 @@ fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {
 }
 
 /// Emits the code for the blocks of a group, which `local` numbers from 0.
-fn one_group(
+pub(super) fn one_group(
     asm: &mut Assembly,
     group: &BatchGroup,
     place: &Placed,
@@ -176,7 +176,8 @@ fn one_group(
         params,
         index: BlockIndex::Registers { index, count: extents },
         after: AfterReturn::Ends,
-        threads: None,
+        block: None,
+        thread: None,
         coherent: false,
     };
     asm.inline(&group.kernel, how)

@@ -12,13 +12,13 @@ pub(crate) fn has_loop(body: &Body) -> bool {
 
 /// The successors of every instruction. The number of instructions stands for the end of the
 /// kernel.
-struct Flow {
-    successors: Vec<Vec<usize>>,
+pub(super) struct Flow {
+    pub(super) successors: Vec<Vec<usize>>,
     predecessors: Vec<Vec<usize>>,
 }
 
 impl Flow {
-    fn of(body: &Body) -> Self {
+    pub(super) fn of(body: &Body) -> Self {
         let end = body.instructions.len();
         let mut successors = vec![Vec::new(); end + 1];
         for (at, instruction) in body.instructions.iter().enumerate() {

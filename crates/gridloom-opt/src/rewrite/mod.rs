@@ -1,25 +1,32 @@
 //! Rewriting of kernels, from PTX to PTX.
 //!
-//! - [`block_program`] and [`structured_program`]: kernels of one block become steps of one block,
-//!   with barriers between them, under loops and branches.
+//! - [`block_program`], [`structured_program`] and [`team_program`]: kernels become steps of one
+//!   kernel, with barriers between them, under loops and branches. It has one block, a cluster, or as
+//!   many blocks as run at once; or as many as each step, if no thread needs what another one wrote.
 //! - [`batch`]: independent kernels become parts of one grid.
+//! - [`choice`]: kernels of which at most one runs become one that tests a word.
 //! - [`prefixed`]: a kernel gets instructions before its own: a wait for the kernels it depends on,
 //!   or a test whether to run at all.
 //!
 //! Each takes [`KernelSource`]s and returns a [`Rewritten`] kernel or the reason why not. A
 //! rewritten kernel has passed the PTX checker.
 
+mod accesses;
 mod assembly;
 mod batch;
+mod choice;
 mod flow;
 mod prefixed;
 mod program;
 mod source;
 
+pub use accesses::{Accesses, Pointee};
 pub use batch::{BatchGroup, batch};
+pub use choice::{Case, choice};
 pub use prefixed::{Gate, Predicate, Prefix, prefixed};
 pub use program::{
-    Control, ControlForm, LoopTest, Looping, Part, ProgramStep, block_program, structured_program,
+    Control, ControlForm, LoopTest, Looping, Part, ProgramStep, State, Team, TeamBarrier, block_program,
+    structured_program, team_program,
 };
 pub(crate) use source::SourceId;
 pub use source::{KernelSource, Role};
@@ -48,6 +55,8 @@ pub struct Rewritten {
     pub block: [u32; 3],
     /// The number of blocks, in one dimension.
     pub blocks: u32,
+    /// The memory that it needs between launches.
+    pub state: Option<State>,
 }
 
 impl Rewritten {

@@ -1,24 +1,25 @@
-//! Block programs: kernels of one block as steps of one block, under loops and branches.
+//! Programs: kernels as steps of one kernel, under loops and branches.
+
+mod team;
+mod writer;
 
 use std::ops::Range;
 
-use gridloom_ptx::op::{Compare, IntArith, Order};
-use gridloom_ptx::{
-    Address, AddressBase, Dim, DimSpecial, Guard, LabelId, ParamId, RegId, ScalarType, Space, VarRef,
-};
-
-use super::assembly::{AfterReturn, Assembly, BlockIndex, Conditions, Inlining, ParamsAt, at, int, special};
+use super::assembly::{Assembly, Conditions};
 use super::source::{KernelSource, Role};
 use super::{ENTRY, Layout, Rewritten, SLICE_ALIGN, put};
-use gridloom_ptx::Operand;
+pub use team::{State, Team, TeamBarrier};
+use writer::Writer;
 
-/// One step of a block program.
+/// One step of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramStep {
     /// The kernel.
     pub kernel: KernelSource,
-    /// The threads it was launched with, in one block: those of the whole program, or fewer, all
-    /// along x.
+    /// The blocks it was launched with.
+    pub grid: [u32; 3],
+    /// The threads of each block. In a program of one block: those of the whole program, or fewer,
+    /// all along x.
     pub block: [u32; 3],
 }
 
@@ -27,8 +28,8 @@ pub struct ProgramStep {
 pub enum LoopTest {
     /// A 32-bit integer in memory, at the address in the header.
     Value,
-    /// The condition with this number, which steps set. Steps get four times its number as the
-    /// handle.
+    /// The condition with this number, which steps set. Their handle is four times its number in a
+    /// program of one block, and else the address in the [`State`].
     Condition(u32),
     /// Only the greatest number of passes.
     Count,
@@ -120,9 +121,24 @@ pub fn block_program(
 ///
 /// `limit` is the most bytes of parameters. Returns the reason if the steps cannot be combined.
 pub fn structured_program(steps: &[ProgramStep], parts: &[Part], limit: u32) -> Result<Rewritten, String> {
-    let block = program_block(steps)?;
+    team_program(steps, parts, Team::ONE_BLOCK, limit)
+}
+
+/// Combines steps into one kernel that a team of blocks runs in order, under conditionals.
+///
+/// `limit` is the most bytes of parameters. Returns the reason if the steps cannot be combined.
+pub fn team_program(
+    steps: &[ProgramStep],
+    parts: &[Part],
+    team: Team,
+    limit: u32,
+) -> Result<Rewritten, String> {
+    // One block has the shape of its steps if they have the same.
+    let keeps_shape = team.is_one_block() || team.barrier == TeamBarrier::Thread;
+    let own = if keeps_shape { program_block(steps) } else { None };
+    let block = own.map_or_else(|| team.block(steps), Ok)?;
     for step in steps {
-        check(step, block)?;
+        check(step, own, team)?;
     }
     let mut layout = Layout::new(limit);
     let controls = controls(parts);
@@ -130,6 +146,10 @@ pub fn structured_program(steps: &[ProgramStep], parts: &[Part], limit: u32) -> 
     if !controls.is_empty() {
         layout.place(u64::from(Looping::BYTES) * controls.len() as u64, 8)?;
     }
+    let state = match State::words(team, conditions as u32) {
+        0 => None,
+        words => Some(State { at: layout.place(8, 8)? as u32, words }),
+    };
     let mut runs = Vec::new();
     find_runs(steps, parts, &mut runs);
     for run in &mut runs {
@@ -154,17 +174,21 @@ pub fn structured_program(steps: &[ProgramStep], parts: &[Part], limit: u32) -> 
             put(&mut header, table + 4 * index as u64, &entry.to_le_bytes());
         }
     }
-    let mut asm = Assembly::new(if conditions > 0 { Conditions::Shared } else { Conditions::Device });
+    let mut asm = Assembly::new(match (conditions, team.blocks) {
+        (0, _) => Conditions::Device,
+        (_, 1) => Conditions::Shared,
+        (_, _) => Conditions::Phased,
+    });
     asm.share_conditions(conditions);
-    let leader = if controls.is_empty() { None } else { Some(leader(&mut asm)) };
-    let mut writer = Writer { asm, block, steps, slices: &slices, leader };
+    let mut writer =
+        Writer::new(asm, (steps, &slices), (team, block, own.is_some()), state, !controls.is_empty());
     writer.initialize(&controls, parts);
     let mut place = Cursor { runs: &runs, run: 0, control: 0 };
     writer.parts(parts, &mut place)?;
-    writer.asm.ret();
-    let module = writer.asm.finish(ENTRY, block, layout.at, layout.align)?;
+    let asm = writer.end();
+    let module = asm.finish(ENTRY, block, layout.at, layout.align)?;
     let slices = slices.into_iter().map(|slice| slice as u32).collect();
-    Ok(Rewritten { module, header, slices, block, blocks: 1 })
+    Ok(Rewritten { module, header, slices, block, blocks: team.blocks, state })
 }
 
 /// Returns all conditionals in the order in which they start.
@@ -219,23 +243,19 @@ struct Cursor<'a> {
     control: u64,
 }
 
-/// Returns the threads of the whole program: those of its largest step.
-fn program_block(steps: &[ProgramStep]) -> Result<[u32; 3], String> {
-    let largest = steps.iter().max_by_key(|step| threads(step.block)).ok_or("there are no steps")?.block;
+/// Returns the threads of the whole program: those of its largest step. `None` if the blocks of the
+/// others are no beginnings of it.
+fn program_block(steps: &[ProgramStep]) -> Option<[u32; 3]> {
+    let largest = steps.iter().max_by_key(|step| threads(step.block))?.block;
     let fits = |block: [u32; 3]| block == largest || block[1..] == [1, 1] && largest[1..] == [1, 1];
-    match steps.iter().find(|step| !fits(step.block)) {
-        None => Ok(largest),
-        Some(step) => {
-            Err(format!("blocks of {:?} and of {largest:?} threads do not go together", step.block))
-        }
-    }
+    steps.iter().all(|step| fits(step.block)).then_some(largest)
 }
 
 fn threads(block: [u32; 3]) -> u64 {
     block.iter().map(|&extent| u64::from(extent)).product()
 }
 
-fn check(step: &ProgramStep, block: [u32; 3]) -> Result<(), String> {
+fn check(step: &ProgramStep, own: Option<[u32; 3]>, team: Team) -> Result<(), String> {
     let kernel = &step.kernel;
     let because = |reason: &str| Err(format!("{}: {reason}", kernel.name()));
     if let Some(reason) = kernel.obstacle(Role::Step) {
@@ -248,12 +268,19 @@ fn check(step: &ProgramStep, block: [u32; 3]) -> Result<(), String> {
     if directives.maxntid.is_some_and(|max| threads(max) < threads(step.block)) {
         return because("it allows fewer threads (.maxntid)");
     }
-    if step.block != block
-        && let Some(reason) = kernel.obstacle_in_part_of_block(step.block[0])
-    {
-        return because(&reason);
+    if team.barrier == TeamBarrier::Thread && (step.grid, Some(step.block)) != ([team.blocks, 1, 1], own) {
+        return because("it has other blocks than the others");
     }
-    Ok(())
+    if threads(step.grid) > u64::from(team.blocks) * u64::from(team.slots) {
+        return because("it has more blocks than run at once");
+    }
+    let threads = threads(step.block) as u32;
+    let obstacle = match own {
+        Some(block) if block == step.block => None,
+        Some(_) => kernel.obstacle_in_part_of_block(threads),
+        None => kernel.obstacle_at_other_places(threads, team.slots),
+    };
+    obstacle.map_or(Ok(()), |reason| because(&reason))
 }
 
 /// The different kernels among some steps.
@@ -271,7 +298,7 @@ impl Kinds {
         for (index, step) in steps.iter().enumerate() {
             let same = |&first: &usize| {
                 let other: &ProgramStep = &steps[first - start];
-                other.block == step.block && other.kernel.same(&step.kernel)
+                (other.grid, other.block) == (step.grid, step.block) && other.kernel.same(&step.kernel)
             };
             let kind = kinds.first.iter().position(same).unwrap_or_else(|| {
                 kinds.first.push(start + index);
@@ -281,277 +308,4 @@ impl Kinds {
         }
         kinds
     }
-}
-
-struct Writer<'a> {
-    asm: Assembly,
-    block: [u32; 3],
-    steps: &'a [ProgramStep],
-    /// The offset of each step's parameters.
-    slices: &'a [u64],
-    /// A predicate that is true in the first thread of the block, if there are conditionals.
-    leader: Option<RegId>,
-}
-
-impl Writer<'_> {
-    /// Emits the initial values of conditions, and 0 passes of the conditionals that may not be
-    /// reached.
-    fn initialize(&mut self, controls: &[&Control], parts: &[Part]) {
-        let outermost: Vec<&Control> = parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Control(control) => Some(control),
-                Part::Step(_) => None,
-            })
-            .collect();
-        let mut has_conditions = false;
-        for (index, control) in controls.iter().enumerate() {
-            let header = u64::from(Looping::BYTES) * index as u64;
-            if let LoopTest::Condition(number) = control.test {
-                let initial = self.asm.load_param(ScalarType::U32, header + u64::from(Looping::INITIAL));
-                let (guard, word) = (self.guard(), self.condition_word(number));
-                self.asm.store(guard, Space::Shared, ScalarType::U32, word, initial.into());
-                has_conditions = true;
-            }
-            if !outermost.iter().any(|outer| std::ptr::eq(*outer, *control)) {
-                let keeps = self.asm.load_param(ScalarType::U32, header + u64::from(Looping::KEEPS));
-                let end = self.asm.label();
-                let kept = self.asm.compare(Compare::Ne, ScalarType::U32, keeps.into(), int(0));
-                self.asm.branch_if(kept, false, end);
-                let zero = self.asm.mov(ScalarType::U64, int(0));
-                self.store_passes(header, zero);
-                self.asm.place(end);
-            }
-        }
-        if has_conditions {
-            self.asm.barrier();
-        }
-    }
-
-    fn guard(&self) -> Option<Guard> {
-        self.leader.map(|reg| Guard { reg, negated: false })
-    }
-
-    fn condition_word(&mut self, number: u32) -> Address {
-        let words = self.asm.condition_words();
-        Address { base: AddressBase::Var(VarRef::Symbol(words)), offset: 4 * i64::from(number) }
-    }
-
-    fn store_passes(&mut self, header: u64, passes: RegId) {
-        let counter = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::PASSES));
-        let end = self.asm.label();
-        let uncounted = self.asm.compare(Compare::Eq, ScalarType::U64, counter.into(), int(0));
-        self.asm.branch_if(uncounted, false, end);
-        let guard = self.guard();
-        self.asm.store(guard, Space::Global, ScalarType::U64, at(counter, 0), passes.into());
-        self.asm.place(end);
-    }
-
-    fn parts(&mut self, parts: &[Part], place: &mut Cursor<'_>) -> Result<(), String> {
-        let mut at = 0;
-        while let Some(part) = parts.get(at) {
-            match part {
-                Part::Step(_) => {
-                    let run = &place.runs[place.run];
-                    place.run += 1;
-                    self.run(run)?;
-                    at += run.steps.len();
-                }
-                Part::Control(control) => {
-                    let header = u64::from(Looping::BYTES) * place.control;
-                    place.control += 1;
-                    match control.form {
-                        ControlForm::Loop { test_first } => {
-                            self.looped(control, test_first, header, place)?
-                        }
-                        ControlForm::If | ControlForm::Switch => self.choice(control, header, place)?,
-                    }
-                    at += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn run(&mut self, run: &StepRun) -> Result<(), String> {
-        match (run.repeats(), run.table) {
-            (false, _) => self.straight(run),
-            (true, Some(table)) => self.in_table_order(run, table),
-            (true, None) => self.same_kernel(run),
-        }
-    }
-
-    /// Emits one step, after which all threads continue at `after`.
-    fn step(&mut self, step: usize, params: ParamsAt, after: LabelId) -> Result<(), String> {
-        let step = &self.steps[step];
-        let part = (step.block != self.block).then_some(step.block[0]);
-        if let Some(threads) = part {
-            let tid = special(DimSpecial::Tid, Dim::X);
-            let idle = self.asm.compare(Compare::Ge, ScalarType::U32, tid, int(threads.into()));
-            self.asm.branch_if(idle, false, after);
-        }
-        let how = Inlining {
-            params,
-            index: BlockIndex::Own,
-            after: AfterReturn::GoesOn(after),
-            threads: part,
-            coherent: true,
-        };
-        self.asm.inline(&step.kernel, how)
-    }
-
-    /// Emits every step once, in order.
-    fn straight(&mut self, run: &StepRun) -> Result<(), String> {
-        for step in run.steps.clone() {
-            let after = self.asm.label();
-            self.step(step, ParamsAt::Offset(self.slices[step]), after)?;
-            self.asm.place(after);
-            self.asm.barrier();
-        }
-        Ok(())
-    }
-
-    fn params_address(&mut self) -> RegId {
-        let base = Operand::Address { base: VarRef::Param(ParamId(0)), offset: 0 };
-        self.asm.mov(ScalarType::U64, base)
-    }
-
-    /// Emits a loop over the steps of a run. `body` emits the step whose number within the run is
-    /// in the register.
-    fn each_step(
-        &mut self,
-        run: &StepRun,
-        body: impl FnOnce(&mut Self, RegId, LabelId) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let (next, join) = (self.asm.label(), self.asm.label());
-        let index = self.asm.mov(ScalarType::U32, int(0));
-        self.asm.place(next);
-        body(self, index, join)?;
-        self.asm.place(join);
-        self.asm.barrier();
-        self.asm.arith_to(index, IntArith::Add, ScalarType::U32, index.into(), int(1));
-        let count = int(run.steps.len() as i64);
-        let more = self.asm.compare(Compare::Lt, ScalarType::U32, index.into(), count);
-        self.asm.branch_if(more, false, next);
-        Ok(())
-    }
-
-    /// Emits one kernel that runs repeatedly, with parameters at equal distances.
-    fn same_kernel(&mut self, run: &StepRun) -> Result<(), String> {
-        let slices = &self.slices[run.steps.clone()];
-        let stride = slices.get(1).map_or(0, |second| second - slices[0]);
-        let first = int(slices[0] as i64);
-        let base = self.params_address();
-        let base = self.asm.arith(IntArith::Add, ScalarType::U64, base.into(), first);
-        self.each_step(run, |this, index, join| {
-            let params = this.asm.mul_add_wide(index.into(), stride, base);
-            this.step(run.steps.start, ParamsAt::Register(params), join)
-        })
-    }
-
-    /// Emits several kernels that run in the order of a table.
-    fn in_table_order(&mut self, run: &StepRun, table: u64) -> Result<(), String> {
-        let base = self.params_address();
-        self.each_step(run, |this, index, join| {
-            let place = this.asm.mul_add_wide(index.into(), 4, base);
-            let entry = this.asm.load(Space::Param, Order::Weak, ScalarType::U32, at(place, table as i64));
-            let offset = this.asm.and(entry.into(), 0xffff);
-            let kind = this.asm.shr(entry.into(), 16);
-            let params = this.asm.mul_add_wide(offset.into(), 1, base);
-            let first = &run.kinds.first;
-            let labels: Vec<LabelId> = first.iter().map(|_| this.asm.label()).collect();
-            for (number, &label) in labels.iter().enumerate().skip(1) {
-                let here = this.asm.compare(Compare::Eq, ScalarType::U32, kind.into(), int(number as i64));
-                this.asm.branch_if(here, false, label);
-            }
-            for (&step, &label) in first.iter().zip(&labels) {
-                this.asm.place(label);
-                this.step(step, ParamsAt::Register(params), join)?;
-                this.asm.branch(join);
-            }
-            Ok(())
-        })
-    }
-
-    /// Emits the load of the value that decides. All threads have it before the first continues.
-    fn value(&mut self, test: LoopTest, header: u64) -> Option<RegId> {
-        let (space, address) = match test {
-            LoopTest::Count => return None,
-            LoopTest::Value => {
-                let address = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::VALUE));
-                (Space::Global, at(address, 0))
-            }
-            LoopTest::Condition(number) => (Space::Shared, self.condition_word(number)),
-        };
-        let value = self.asm.load(space, Order::Weak, ScalarType::U32, address);
-        self.asm.barrier();
-        Some(value)
-    }
-
-    /// Emits a loop that ends when its test says so.
-    fn looped(
-        &mut self,
-        control: &Control,
-        test_first: bool,
-        header: u64,
-        place: &mut Cursor<'_>,
-    ) -> Result<(), String> {
-        let (again, start, done) = (self.asm.label(), self.asm.label(), self.asm.label());
-        let limit = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::LIMIT));
-        let passes = self.asm.mov(ScalarType::U64, int(0));
-        if !test_first {
-            let none = self.asm.compare(Compare::Eq, ScalarType::U64, limit.into(), int(0));
-            self.asm.branch_if(none, false, done);
-            self.asm.branch(start);
-        }
-        self.asm.place(again);
-        let ended = self.asm.compare(Compare::Ge, ScalarType::U64, passes.into(), limit.into());
-        self.asm.branch_if(ended, false, done);
-        if let Some(value) = self.value(control.test, header) {
-            let zero = self.asm.compare(Compare::Eq, ScalarType::U32, value.into(), int(0));
-            self.asm.branch_if(zero, false, done);
-        }
-        self.asm.place(start);
-        for body in &control.bodies {
-            self.parts(body, place)?;
-        }
-        self.asm.arith_to(passes, IntArith::Add, ScalarType::U64, passes.into(), int(1));
-        self.asm.branch(again);
-        self.asm.place(done);
-        self.store_passes(header, passes);
-        Ok(())
-    }
-
-    /// Emits bodies of which at most one runs.
-    fn choice(&mut self, control: &Control, header: u64, place: &mut Cursor<'_>) -> Result<(), String> {
-        let value = self.value(control.test, header).ok_or("a count decides no branch")?;
-        let done = self.asm.label();
-        let passes = self.asm.mov(ScalarType::U64, int(0));
-        for (index, body) in control.bodies.iter().enumerate() {
-            let next = self.asm.label();
-            let (cmp, with) = match (control.form, index) {
-                (ControlForm::Switch, case) => (Compare::Ne, case as i64),
-                (_, 0) => (Compare::Eq, 0),
-                (_, _) => (Compare::Ne, 0),
-            };
-            let other = self.asm.compare(cmp, ScalarType::U32, value.into(), int(with));
-            self.asm.branch_if(other, false, next);
-            self.parts(body, place)?;
-            self.asm.set(ScalarType::U64, passes, int(1));
-            self.asm.branch(done);
-            self.asm.place(next);
-        }
-        self.asm.place(done);
-        self.store_passes(header, passes);
-        Ok(())
-    }
-}
-
-/// Returns a predicate that is true in the first thread of the block.
-fn leader(asm: &mut Assembly) -> RegId {
-    let [x, y, z] =
-        [Dim::X, Dim::Y, Dim::Z].map(|dim| asm.mov(ScalarType::U32, special(DimSpecial::Tid, dim)));
-    let sum = asm.arith(IntArith::Add, ScalarType::U32, x.into(), y.into());
-    let sum = asm.arith(IntArith::Add, ScalarType::U32, sum.into(), z.into());
-    asm.compare(Compare::Eq, ScalarType::U32, sum.into(), int(0))
 }

@@ -55,12 +55,21 @@ pub(crate) struct Facts {
     pub(crate) meets: bool,
     /// Whether it has dynamic shared memory.
     pub(crate) dynamic_shared: bool,
+    /// Whether it has shared memory of any kind.
+    pub(crate) shared: bool,
     /// Whether it sets conditions.
     pub(crate) sets_conditions: bool,
     /// Whether it starts asynchronous copies that it may leave unfinished.
     pub(crate) async_copies: bool,
     /// Whether a function that it calls reads the size of a block.
     pub(crate) callee_reads_block: bool,
+    /// Whether a function that it calls reads the index of a thread or block, or the number of
+    /// blocks.
+    pub(crate) callee_reads_place: bool,
+    /// Whether a function that it calls has barriers of the whole block.
+    pub(crate) callee_has_barriers: bool,
+    /// The largest number of a barrier that it uses, if all are known.
+    pub(crate) last_barrier: Option<i64>,
     /// Whether it uses barriers whose number is not known, or the one between steps.
     pub(crate) other_barriers: bool,
     /// The number of instructions, including those of called functions.
@@ -123,6 +132,11 @@ impl KernelSource {
         self.facts.meets
     }
 
+    /// Returns whether the threads of a block synchronise in it or share memory.
+    pub(crate) fn shares_block(&self) -> bool {
+        self.facts.meets || self.facts.shared
+    }
+
     /// Returns the number of instructions, including those of called functions.
     #[must_use]
     pub fn instructions(&self) -> usize {
@@ -137,6 +151,20 @@ impl KernelSource {
             && !self.facts.meets
             && self.facts.functions.is_empty()
             && !flow::has_loop(self.body())
+    }
+
+    /// Returns whether each thread runs at most this many instructions, one after the other, and
+    /// waits at most for others of its block: the kernel has no loops and no calls.
+    #[must_use]
+    pub fn is_light(&self, instructions: usize) -> bool {
+        self.facts.instructions <= instructions
+            && self.facts.functions.is_empty()
+            && !flow::has_loop(self.body())
+    }
+
+    /// Returns how many barriers of a block it uses, numbered from 0.
+    pub(crate) fn barriers(&self) -> u32 {
+        self.facts.last_barrier.map_or(0, |last| u32::try_from(last + 1).unwrap_or(u32::MAX))
     }
 
     /// Returns the size of its parameters in bytes.
@@ -188,11 +216,30 @@ impl KernelSource {
         if self.facts.callee_reads_block {
             return Some("a function that it calls reads the size of the block".into());
         }
+        if self.facts.callee_has_barriers {
+            return Some("a function that it calls has barriers of the whole block".into());
+        }
         if self.facts.other_barriers {
             return Some(format!("the numbers of its barriers are not known, or one is {STEP_BARRIER}"));
         }
         (self.facts.meets && !threads.is_multiple_of(32))
             .then(|| format!("its threads meet, and {threads} of them are no whole number of warps"))
+    }
+}
+
+impl KernelSource {
+    /// Returns why its blocks cannot run at other places of a grid, as blocks of `threads` threads
+    /// next to each other, `slots` in each block of the new kernel. Returns `None` if they can.
+    pub(crate) fn obstacle_at_other_places(&self, threads: u32, slots: u32) -> Option<String> {
+        if self.facts.callee_reads_place {
+            return Some("a function that it calls reads the index of its thread or block".into());
+        }
+        if let Some(reason) = self.obstacle_in_part_of_block(threads) {
+            return Some(reason);
+        }
+        let barriers = self.facts.last_barrier.map_or(0, |last| (last + 1) * i64::from(slots));
+        (barriers > STEP_BARRIER)
+            .then(|| format!("{slots} of its blocks need {barriers} barriers, and there are {STEP_BARRIER}"))
     }
 }
 
@@ -363,6 +410,7 @@ impl Search<'_> {
     }
 
     fn local(&mut self, local: &Variable, is_entry: bool) {
+        self.facts.shared |= local.space == VarSpace::Shared;
         match local.space {
             VarSpace::Local | VarSpace::Param | VarSpace::Reg => {}
             VarSpace::Shared if local.is_unsized() => self.facts.dynamic_shared = true,
@@ -383,6 +431,7 @@ impl Search<'_> {
             }
             None => return,
         };
+        self.facts.shared |= variable.space == VarSpace::Shared;
         match variable.space {
             VarSpace::Shared if variable.is_unsized() => {
                 self.facts.dynamic_shared = true;
@@ -428,7 +477,7 @@ impl Search<'_> {
         self.facts.meets |= is_meeting(op);
         match op {
             Op::Control(op) => self.control(op, is_entry),
-            Op::Sync(op) => self.sync(op),
+            Op::Sync(op) => self.sync(op, is_entry),
             Op::Memory(op) => self.memory(op),
             Op::Atomic(op) => {
                 let (gridloom_ptx::op::AtomicOp::Atom { rmw, .. } | gridloom_ptx::op::AtomicOp::Red { rmw }) =
@@ -465,10 +514,11 @@ impl Search<'_> {
     fn special(&mut self, special: SpecialReg, is_entry: bool) {
         use PlainSpecial::*;
         match special {
-            SpecialReg::Dim(DimSpecial::Tid, _) => {}
+            SpecialReg::Dim(DimSpecial::Tid, _) => self.facts.callee_reads_place |= !is_entry,
             SpecialReg::Dim(DimSpecial::NTid, _) => self.facts.callee_reads_block |= !is_entry,
             SpecialReg::Dim(DimSpecial::CtaId | DimSpecial::NCtaId, _) => {
                 if !is_entry {
+                    self.facts.callee_reads_place = true;
                     let message = "a function that it calls reads the index of the block";
                     self.facts.hinder(Reach::Batches, message);
                 }
@@ -501,10 +551,17 @@ impl Search<'_> {
         }
     }
 
-    fn sync(&mut self, op: &SyncOp) {
+    fn sync(&mut self, op: &SyncOp, is_entry: bool) {
         if let SyncOp::Barrier { id, .. } = op {
-            let known = matches!(id, Operand::Imm(Imm::Int(number)) if *number != STEP_BARRIER);
-            self.facts.other_barriers |= !known;
+            match id {
+                Operand::Imm(Imm::Int(number)) if *number != STEP_BARRIER => {
+                    self.facts.last_barrier = self.facts.last_barrier.max(Some(*number));
+                }
+                _ => self.facts.other_barriers = true,
+            }
+            // The code of a called function is shared, so its barriers cannot get a number of
+            // threads.
+            self.facts.callee_has_barriers |= !is_entry;
         }
         match op {
             SyncOp::ClusterBarrier(_) | SyncOp::FenceMbarrierInit => self.cluster(),

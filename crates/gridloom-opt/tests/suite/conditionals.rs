@@ -5,8 +5,10 @@ use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Region;
 use gridloom_core::op::{ArgValue, ConditionalForm, NodeKind, Operation, PointerValue, Test};
-use gridloom_core::{Condition, Graph, Node};
-use gridloom_opt::{Optimization, Optimizations};
+use gridloom_core::{Condition, ErrorKind, Graph, Node, Stream};
+use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
+use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
+use std::sync::Arc;
 
 use crate::graphs::{GPU, Kernels, fill, only, optimized, pointer, value};
 
@@ -58,6 +60,46 @@ fn a_branch_of_several_blocks_becomes_kernels_that_test_its_condition() {
                 assert_eq!(kernels.read(&x), [inside * 31 + 3; 64], "{form:?} {chosen}");
                 assert_eq!(kernels.read(&choice), [if runs { 7 } else { chosen }], "{form:?} {chosen}");
                 assert_eq!(executable.passes(&branch).unwrap(), u64::from(runs));
+            }
+        }
+    }
+}
+
+#[test]
+fn bodies_of_one_kernel_each_become_one_kernel_that_chooses() {
+    for kernels in Kernels::all() {
+        let (x, choice) = (kernels.words(&[1; 96]), kernels.words(&[0]));
+        let graph = Graph::new(&kernels.device);
+        let condition = graph.condition(None);
+        let args = vec![handle(&condition), pointer(&choice), value(100)];
+        let decide = graph.add(&[], kernels.launch("choose", LaunchConfig::new(2u32, 32u32), args)).unwrap();
+        let form = ConditionalForm::Switch;
+        let branch = conditional(&graph, &[&decide], form, Test::Condition(condition.key()), 4);
+        let bodies = branch.bodies().unwrap();
+        // Grids of different sizes, and a body that does nothing.
+        let mut nodes = Vec::new();
+        for (index, blocks) in [(0, 1), (1, 3), (3, 2)] {
+            nodes.push(bodies[index].add(&[], kernels.mix(&x, 10 + index as u32, blocks, 32)).unwrap());
+        }
+        let executable = optimized(&graph, only(Optimization::Branches));
+        let report = executable.report();
+        assert!(report.optimized.iter().any(|line| line.contains("is 1 kernels that test")), "{report:?}");
+        // The second round runs with another argument of one of the kernels.
+        for by in [11, 90] {
+            executable.set_operations([(&nodes[1], kernels.mix(&x, by, 3, 32))]).unwrap();
+            for chosen in [0u32, 1, 2, 3, 4, 7] {
+                kernels.device.write(&*choice, 0, &chosen.to_le_bytes()).unwrap();
+                kernels.device.write(&*x, 0, &1u32.to_le_bytes().repeat(96)).unwrap();
+                kernels.run(&executable);
+                let (words, by) = match chosen {
+                    0 => (32, 10),
+                    1 => (96, by),
+                    3 => (64, 13),
+                    _ => (0, 0),
+                };
+                let mut expected = vec![1; 96];
+                expected[..words].fill(31 + by);
+                assert_eq!(kernels.read(&x), expected, "{chosen}");
             }
         }
     }
@@ -280,5 +322,24 @@ fn a_conditional_that_a_later_pass_does_not_reach_keeps_the_passes_of_its_last_e
             let passes = [&around, &branch, &inner].map(|node| executable.passes(node).unwrap());
             assert_eq!(passes, [3, 0, 4], "{:?}", executable.report());
         }
+    }
+}
+
+#[test]
+fn under_a_node_limit_an_endless_loop_of_one_block_ends() {
+    for engine in [Engine::Interpreter, Engine::Jit] {
+        let device = CpuDevice::new(CpuOptions::new().engine(engine).node_limit(1000)).unwrap();
+        let kernels = Kernels::of(device);
+        let x = kernels.words(&[0; 32]);
+        let graph = Graph::new(&kernels.device);
+        let again = graph.condition(Some(1));
+        let repeat = conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
+        repeat.bodies().unwrap()[0].add(&[], kernels.mix(&x, 1, 1, 32)).unwrap();
+        let optimizer = GraphOptimizer::new(Optimizations::ALL).everything();
+        let options = InstantiateOptions { optimizer: Some(Arc::new(optimizer)), ..Default::default() };
+        let executable = graph.instantiate_with(&options).unwrap();
+        let stream = Stream::new(&kernels.device).unwrap();
+        executable.launch(&stream).unwrap();
+        assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::LimitExceeded);
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use gridloom_core::backend::{Allocation, Device};
 use gridloom_opt::rewrite::{
-    BatchGroup, Gate, KernelSource, LoopTest, Looping, Predicate, Prefix, ProgramStep, Role, batch,
-    block_program, prefixed,
+    BatchGroup, Gate, KernelSource, LoopTest, Looping, Part, Predicate, Prefix, ProgramStep, Role, Team,
+    TeamBarrier, batch, block_program, prefixed, team_program,
 };
 
-use crate::common::{buffer, devices, kernel, launch, launch_rewritten, read, source};
+use crate::common::{buffer, devices, kernel, launch, launch_rewritten, launch_team, read, source};
 use crate::ptx_file::{self, Argument, Case, Outcome};
 
 const LIMIT: u32 = 32_764;
@@ -163,7 +163,7 @@ fn steps_of_one_block_leave_what_the_kernels_leave() {
         for known in cases().iter().filter(|known| known.case.grid == [1, 1, 1]) {
             let case = &known.case;
             let source = source(&known.text, &case.kernel);
-            let step = ProgramStep { kernel: source.clone(), block: case.block };
+            let step = ProgramStep { kernel: source.clone(), grid: [1; 3], block: case.block };
             if let Some(reason) = source.obstacle(Role::Step) {
                 assert!(block_program(&[step], None, LIMIT).unwrap_err().contains(reason));
                 continue;
@@ -183,6 +183,55 @@ fn steps_of_one_block_leave_what_the_kernels_leave() {
         }
     }
     assert!(rewritten_cases > 100, "{rewritten_cases} cases became steps");
+}
+
+/// The teams that have room for so many blocks of so many threads.
+fn teams(blocks: u32, block: [u32; 3], shared: u32) -> Vec<Team> {
+    let threads = Team::slot_threads(block.iter().map(|&extent| u64::from(extent)).product());
+    let shared = shared.next_multiple_of(128);
+    let slots = |blocks: u32, slots: u32, barrier| Team { blocks, slots, shared, barrier };
+    [slots(1, blocks.max(2), TeamBarrier::Block), slots(blocks.div_ceil(3) + 1, 3, TeamBarrier::Grid)]
+        .into_iter()
+        .filter(|team| threads * u64::from(team.slots) <= 1024 && team.blocks <= 16)
+        .collect()
+}
+
+#[test]
+fn steps_of_a_team_leave_what_the_kernels_leave() {
+    let (mut rewritten_cases, mut refused) = (0, 0);
+    for device in devices() {
+        for known in cases() {
+            let case = &known.case;
+            let source = source(&known.text, &case.kernel);
+            if source.obstacle(Role::Step).is_some() {
+                continue;
+            }
+            let step = ProgramStep { kernel: source.clone(), grid: case.grid, block: case.block };
+            let expected = original(&device, &known, &source);
+            for team in teams(case.grid.iter().product(), case.block, case.shared) {
+                for count in [2] {
+                    let parts: Vec<Part> = (0..count).map(Part::Step).collect();
+                    let rewritten = match team_program(&vec![step.clone(); count], &parts, team, LIMIT) {
+                        Ok(rewritten) => rewritten,
+                        Err(_) => {
+                            refused += 1;
+                            continue;
+                        }
+                    };
+                    let launches: Vec<_> = (0..count).map(|_| arguments(&device, &source, case)).collect();
+                    let slices: Vec<Vec<u8>> = launches.iter().map(|(params, _)| params.clone()).collect();
+                    launch_team(&device, &rewritten, team, &slices, None)
+                        .unwrap_or_else(|error| panic!("{} {}: {error}", known.file, case.kernel));
+                    for (_, memory) in &launches {
+                        let found = contents(&device, memory);
+                        assert_eq!(found, expected, "{} {} {team:?}", known.file, case.kernel);
+                    }
+                    rewritten_cases += 1;
+                }
+            }
+        }
+    }
+    assert!(rewritten_cases > 300 && refused < rewritten_cases / 4, "{rewritten_cases}, {refused} refused");
 }
 
 #[test]
@@ -207,7 +256,11 @@ fn different_kernels_of_one_block_make_one_program_straight_and_by_a_table() {
                 }
                 let steps: Vec<ProgramStep> = order
                     .iter()
-                    .map(|&at| ProgramStep { kernel: sources[at].clone(), block: group[at].case.block })
+                    .map(|&at| ProgramStep {
+                        kernel: sources[at].clone(),
+                        grid: [1; 3],
+                        block: group[at].case.block,
+                    })
                     .collect();
                 let Ok(rewritten) = block_program(&steps, None, LIMIT) else { continue };
                 let launches: Vec<_> =
@@ -232,7 +285,7 @@ fn a_loop_of_one_pass_leaves_what_the_kernel_leaves() {
         for known in cases().iter().filter(|known| known.case.grid == [1, 1, 1]) {
             let case = &known.case;
             let source = source(&known.text, &case.kernel);
-            let step = ProgramStep { kernel: source.clone(), block: case.block };
+            let step = ProgramStep { kernel: source.clone(), grid: [1; 3], block: case.block };
             let looping = Looping { test: LoopTest::Count, test_first: true };
             let Ok(mut rewritten) = block_program(&[step], Some(looping), LIMIT) else { continue };
             rewritten.header[Looping::LIMIT as usize..][..8].copy_from_slice(&1u64.to_le_bytes());

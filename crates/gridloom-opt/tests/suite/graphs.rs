@@ -92,10 +92,27 @@ pub(crate) const GPU: Profile = Profile {
     max_batched_instructions: None,
     max_argument_bytes: u32::MAX,
     counts_passes: true,
+    cluster_blocks: 0,
+    resident_blocks: 0,
+    packed_threads: 0,
+    without_clusters: false,
+    cancels: true,
+    limits_nodes: false,
 };
 
+/// As [`GPU`], with several blocks of a kernel in one block.
+pub(crate) const PACKED_GPU: Profile =
+    Profile { resident_blocks: 8, packed_threads: 1024, without_clusters: true, ..GPU };
+
+/// As [`PACKED_GPU`], with as many blocks as possible where several run a program.
+pub(crate) const WIDE_GPU: Profile = Profile { packed_threads: 64, ..PACKED_GPU };
+
 pub(crate) fn optimized(graph: &Graph, wanted: Optimizations) -> Executable {
-    let optimizer = GraphOptimizer::new(wanted).with_profile(GPU);
+    optimized_for(GPU, graph, wanted)
+}
+
+pub(crate) fn optimized_for(profile: Profile, graph: &Graph, wanted: Optimizations) -> Executable {
+    let optimizer = GraphOptimizer::new(wanted).with_profile(profile);
     let options =
         InstantiateOptions { optimizer: Some(Arc::new(optimizer)), ..InstantiateOptions::default() };
     graph.instantiate_with(&options).unwrap()

@@ -13,3 +13,5 @@ mod graphs;
 mod obstacles;
 mod programs;
 mod random;
+mod teams;
+mod threads;

@@ -19,7 +19,7 @@ fn numbers(bytes: &[u8]) -> Vec<u32> {
 }
 
 fn step(name: &str, threads: u32) -> ProgramStep {
-    ProgramStep { kernel: source(KERNELS, name), block: [threads, 1, 1] }
+    ProgramStep { kernel: source(KERNELS, name), grid: [1; 3], block: [threads, 1, 1] }
 }
 
 fn steps(list: &[(&str, u32)]) -> Vec<ProgramStep> {
@@ -27,6 +27,7 @@ fn steps(list: &[(&str, u32)]) -> Vec<ProgramStep> {
     list.iter()
         .map(|&(name, threads)| ProgramStep {
             kernel: gridloom_opt::rewrite::KernelSource::new(module.clone(), name).unwrap(),
+            grid: [1; 3],
             block: [threads, 1, 1],
         })
         .collect()

@@ -13,7 +13,7 @@ use gridloom_core::{Executable, Graph, Node};
 use gridloom_opt::{Optimization, Optimizations};
 
 use crate::automatic::automatic;
-use crate::graphs::{Kernels, copy, fill, only, optimized, pointer, value};
+use crate::graphs::{GPU, Kernels, PACKED_GPU, WIDE_GPU, copy, fill, only, optimized_for, pointer, value};
 
 /// A small generator of random numbers, the same on every machine.
 struct Random(u64);
@@ -319,7 +319,7 @@ impl Edit {
 }
 
 /// What happens to random graphs, by words of the report.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 12] = [
     "chains:",
     "batches:",
     "fills:",
@@ -328,6 +328,9 @@ const KINDS: [&str; 9] = [
     "copies of its",
     "that test the value themselves",
     "is one kernel of one block, about",
+    "one block with room for",
+    "blocks that run at once",
+    "each thread by itself",
     "µs a pass instead",
 ];
 
@@ -356,9 +359,11 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
                     program.run(&plain)
                 })
                 .collect();
-            let each = Optimization::ALL.map(only);
-            for wanted in [Optimizations::ALL].into_iter().chain(each) {
-                let executable = optimized(&program.root, wanted);
+            let all = [GPU, PACKED_GPU, WIDE_GPU].map(|profile| (profile, Optimizations::ALL));
+            let each = Optimization::ALL.iter().map(|&pass| (GPU, only(pass)));
+            let wide = [Optimization::Chains, Optimization::Loops].map(|pass| (WIDE_GPU, only(pass)));
+            for (profile, wanted) in all.into_iter().chain(each).chain(wide) {
+                let executable = optimized_for(profile, &program.root, wanted);
                 for line in executable.report().optimized {
                     for kind in KINDS.iter().filter(|kind| line.contains(**kind)) {
                         *done.entry(*kind).or_default() += 1;
@@ -371,7 +376,7 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
                         &got,
                         expected,
                         &executable,
-                        &format!("seed {seed}, {wanted:?}, launch {launch}"),
+                        &format!("seed {seed}, {wanted:?}, {profile:?}, launch {launch}"),
                     );
                 }
                 for (number, (edit, expected)) in edits.iter().zip(&edited).enumerate() {
@@ -382,7 +387,7 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
                         &got,
                         expected,
                         &executable,
-                        &format!("seed {seed}, {wanted:?}, edit {number}"),
+                        &format!("seed {seed}, {wanted:?}, {profile:?}, edit {number}"),
                     );
                 }
             }

@@ -1,8 +1,9 @@
 //! The code between inlined kernels: registers, labels and single instructions.
 
 use gridloom_ptx::op::{
-    Access, BarrierKind, BitsOp, Compare, CompareOp, ControlOp, ConvertOp, GridDep, Instruction, IntArith,
-    IntOp, LogicOp, MemoryOp, MulMode, Op, Order, SyncOp,
+    Access, AtomOp, AtomicOp, AtomicRmw, BarrierKind, BitsOp, ClusterBarrier, Compare, CompareOp, ControlOp,
+    ConvertOp, FenceSem, GridDep, Instruction, IntArith, IntOp, LogicOp, MemoryOp, MulMode, Op, Order, Scope,
+    SyncOp,
 };
 use gridloom_ptx::{
     Address, AddressBase, Dim, DimSpecial, Guard, Imm, Label, LabelId, Operand, ParamId, RegId, ScalarType,
@@ -108,6 +109,77 @@ impl Assembly {
         });
         // What follows may have barriers that need converged warps.
         self.emit(SyncOp::WarpBarrier { mask: int(0xffff_ffff) });
+    }
+
+    /// Emits a barrier of the cluster. Writes before it are visible to all its threads after it.
+    pub(crate) fn cluster_barrier(&mut self) {
+        self.require(Version { major: 7, minor: 8 }, 90);
+        self.emit(SyncOp::ClusterBarrier(ClusterBarrier::Arrive { relaxed: false, aligned: false }));
+        self.emit(SyncOp::ClusterBarrier(ClusterBarrier::Wait { aligned: false }));
+        self.emit(SyncOp::WarpBarrier { mask: int(0xffff_ffff) });
+    }
+
+    /// Emits an addition to a word in memory that releases what the thread has seen and written.
+    pub(crate) fn arrive(&mut self, addr: Address, by: Operand) {
+        let rmw = AtomicRmw {
+            op: AtomOp::Add,
+            ty: ScalarType::U32,
+            space: Space::Global,
+            sem: Some(FenceSem::Release),
+            scope: Some(Scope::Gpu),
+            noftz: false,
+            addr,
+            b: smallvec![by],
+            c: None,
+            policy: None,
+        };
+        self.emit(AtomicOp::Red { rmw: Box::new(rmw) });
+    }
+
+    /// Emits a load of a word in memory that acquires what others released with it.
+    pub(crate) fn load_acquire(&mut self, addr: Address) -> RegId {
+        let dst = self.register(ScalarType::U32);
+        let mut access = access(Space::Global, Order::Acquire, addr);
+        access.scope = Some(Scope::Gpu);
+        self.emit(MemoryOp::Ld { ty: ScalarType::U32, dsts: smallvec![Some(dst)], access: Box::new(access) });
+        dst
+    }
+
+    pub(crate) fn set_if(&mut self, reg: RegId, ty: ScalarType, dst: RegId, src: Operand) {
+        self.emit_if(Some(Guard { reg, negated: false }), ConvertOp::Mov { ty, dst, src });
+    }
+
+    pub(crate) fn xor(&mut self, a: Operand, b: Operand) -> RegId {
+        let dst = self.register(ScalarType::B32);
+        self.xor_to(dst, a, b);
+        dst
+    }
+
+    pub(crate) fn xor_to(&mut self, dst: RegId, a: Operand, b: Operand) {
+        self.emit(BitsOp::Logic { op: LogicOp::Xor, ty: ScalarType::B32, dst, a, b });
+    }
+
+    pub(crate) fn and_wide(&mut self, a: Operand, mask: i64) -> RegId {
+        let dst = self.register(ScalarType::B64);
+        self.emit(BitsOp::Logic { op: LogicOp::And, ty: ScalarType::B64, dst, a, b: int(mask) });
+        dst
+    }
+
+    /// Computes `a · by + plus` in 64 bits from 64 bits.
+    pub(crate) fn mul_add(&mut self, a: RegId, by: i64, plus: RegId) -> RegId {
+        self.mad(ScalarType::U64, a, by, plus)
+    }
+
+    /// Computes `a · by + plus` in 32 bits.
+    pub(crate) fn mul_add_low(&mut self, a: RegId, by: u32, plus: RegId) -> RegId {
+        self.mad(ScalarType::U32, a, by.into(), plus)
+    }
+
+    fn mad(&mut self, ty: ScalarType, a: RegId, by: i64, plus: RegId) -> RegId {
+        let dst = self.register(ty);
+        let (a, b, c) = (a.into(), int(by), plus.into());
+        self.emit(IntOp::Mad { mode: MulMode::Lo, ty, sat: false, dst, a, b, c });
+        dst
     }
 
     pub(crate) fn grid_dependency(&mut self, action: GridDep) {

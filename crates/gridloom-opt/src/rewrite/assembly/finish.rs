@@ -12,6 +12,9 @@ use crate::rewrite::source::KernelSource;
 
 use super::{Assembly, Refusal, SMALL_PARAMETERS, access, bytes};
 
+/// The most static shared memory of a kernel.
+const MAX_STATIC_SHARED: u64 = 48 << 10;
+
 impl Assembly {
     /// Returns the module with a kernel of this name and block shape, whose one parameter has this
     /// many bytes.
@@ -26,8 +29,12 @@ impl Assembly {
             self.require(Version { major: 8, minor: 1 }, 70);
         }
         if let Some(arena) = self.arena {
+            let all = self.finish_slots();
+            if all > MAX_STATIC_SHARED {
+                return Err(format!("together they need {all} bytes of static shared memory"));
+            }
             let variable = &mut self.body.locals[arena.index()];
-            variable.dims = vec![Some(self.arena_bytes.max(1))];
+            variable.dims = vec![Some(all)];
             variable.align = Some(self.arena_align.max(4) as u32);
         }
         let var = bytes("parameters".into(), VarSpace::Param, params.max(1), align as u32);

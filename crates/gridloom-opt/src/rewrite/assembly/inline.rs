@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::rewrite::source::KernelSource;
 
+use super::slots::{Start, address_type};
 use super::{Assembly, Refusal, access, int, param_address};
 
 /// The location of an inlined kernel's parameters.
@@ -46,9 +47,10 @@ pub(crate) struct Inlining {
     pub(crate) params: ParamsAt,
     pub(crate) index: BlockIndex,
     pub(crate) after: AfterReturn,
-    /// The threads of the step along x, if they are fewer than those of the block. The other
-    /// extents of the block are then 1.
-    pub(crate) threads: Option<u32>,
+    /// The threads of its blocks, if they are others than those of the new kernel.
+    pub(crate) block: Option<[u32; 3]>,
+    /// The index of the thread in its block, if it is another one than in the new kernel.
+    pub(crate) thread: Option<[RegId; 3]>,
     /// Whether memory it reads may be written in the same launch.
     pub(crate) coherent: bool,
 }
@@ -72,9 +74,7 @@ impl Assembly {
         let mut static_shared = 0;
         for local in &body.locals {
             let place = match local.space {
-                VarSpace::Shared if local.is_unsized() => {
-                    NewVar::at(VarRef::Symbol(self.dynamic_shared(local)))
-                }
+                VarSpace::Shared if local.is_unsized() => self.in_dynamic(local),
                 VarSpace::Shared => self.in_arena(local, &mut static_shared),
                 _ => {
                     let id = LocalVarId(self.body.locals.len() as u32);
@@ -96,10 +96,7 @@ impl Assembly {
             let name = format!("$k{number}_{}", table.name.trim_start_matches('$'));
             self.body.branch_tables.push(BranchTable { name, targets, span: Span::default() });
         }
-        let block = how.threads.map(|threads| {
-            let one = self.mov(ScalarType::U32, int(1));
-            [self.mov(ScalarType::U32, int(threads.into())), one, one]
-        });
+        let block = how.block.map(|block| block.map(|extent| self.mov(ScalarType::U32, int(extent.into()))));
         let mut starts = Vec::with_capacity(body.instructions.len() + 1);
         let last = body.instructions.len().saturating_sub(1);
         for (at, original) in body.instructions.iter().enumerate() {
@@ -122,6 +119,7 @@ impl Assembly {
             self.adjust(&mut instruction.op, how);
             let mut failed = None;
             let mut before = Vec::new();
+            let address_type = address_type(&instruction.op);
             instruction.for_each_name_mut(&mut |place| {
                 let result = match place {
                     OperandMut::Def(reg) | OperandMut::Use(reg) => {
@@ -149,7 +147,7 @@ impl Assembly {
                         &mut places,
                         &mut static_shared,
                         how,
-                        block,
+                        (block, address_type),
                         &mut before,
                         first_register,
                     ),
@@ -158,7 +156,7 @@ impl Assembly {
                     }
                     OperandMut::Var(var) => {
                         match self.variable(*var, source, &mut places, &mut static_shared) {
-                            Ok(NewVar { var: new, offset: 0 }) => {
+                            Ok(NewVar { var: new, offset: 0, start: None }) => {
                                 *var = new;
                                 Ok(())
                             }
@@ -172,6 +170,9 @@ impl Assembly {
                 return Err(failed);
             }
             self.body.instructions.append(&mut before);
+            if let Op::Sync(SyncOp::Barrier { id, .. }) = &mut instruction.op {
+                *id = self.slot_barrier(*id);
+            }
             self.body.instructions.push(instruction);
         }
         starts.push(self.body.instructions.len() as u32);
@@ -195,7 +196,8 @@ impl Assembly {
                 *op = MemoryOp::Ld { ty: *ty, dsts: std::mem::take(dsts), access }.into();
             }
             Op::Sync(SyncOp::Barrier { threads: threads @ None, .. }) => {
-                *threads = how.threads.map(|threads| int(threads.into()));
+                *threads =
+                    how.block.map(|block| int(block.iter().map(|&extent| i64::from(extent)).product()));
             }
             _ => {}
         }
@@ -207,7 +209,13 @@ impl Assembly {
         let offset = used.next_multiple_of(align);
         *used = offset + variable.size();
         self.arena_align = self.arena_align.max(align);
-        NewVar { var: VarRef::Local(arena), offset: offset as i64 }
+        let start = self.slots.as_ref().map(|slots| slots.statics);
+        NewVar { var: VarRef::Local(arena), offset: offset as i64, start }
+    }
+
+    fn in_dynamic(&mut self, variable: &Variable) -> NewVar {
+        let start = self.slots.as_ref().and_then(|slots| slots.dynamics);
+        NewVar { start, ..NewVar::at(VarRef::Symbol(self.dynamic_shared(variable))) }
     }
 
     fn variable(
@@ -226,7 +234,7 @@ impl Assembly {
                 let module = source.module();
                 let place = match module.variable(id) {
                     Some(variable) if variable.space == VarSpace::Shared && variable.is_unsized() => {
-                        NewVar::at(VarRef::Symbol(self.dynamic_shared(variable)))
+                        self.in_dynamic(variable)
                     }
                     Some(variable) if variable.space == VarSpace::Shared => {
                         self.in_arena(variable, static_shared)
@@ -252,7 +260,7 @@ impl Assembly {
         places: &mut NewVars,
         static_shared: &mut u64,
         how: Inlining,
-        block: Option<[RegId; 3]>,
+        (block, address_type): (Option<[RegId; 3]>, Option<ScalarType>),
         before: &mut Vec<Instruction>,
         first_register: u32,
     ) -> Result<(), Refusal> {
@@ -265,6 +273,7 @@ impl Assembly {
                     (DimSpecial::CtaId, BlockIndex::Registers { index, .. }, _) => Some(index[at]),
                     (DimSpecial::NCtaId, BlockIndex::Registers { count, .. }, _) => Some(count[at]),
                     (DimSpecial::NTid, _, Some(block)) => Some(block[at]),
+                    (DimSpecial::Tid, _, _) => how.thread.map(|thread| thread[at]),
                     _ => None,
                 };
                 if let Some(register) = register {
@@ -280,29 +289,25 @@ impl Assembly {
                             Operand::Address { base: VarRef::Param(ParamId(0)), offset: at as i64 + inside };
                     }
                     ParamsAt::Register(base) => {
-                        let dst = self.register(ScalarType::U64);
-                        let op = IntOp::Arith {
-                            op: IntArith::Add,
-                            ty: ScalarType::U64,
-                            sat: false,
-                            relu: false,
-                            dst,
-                            a: base.into(),
-                            b: int(inside),
-                        };
-                        before.push(Instruction {
-                            guard: None,
-                            op: op.into(),
-                            location: None,
-                            span: Span::default(),
-                        });
-                        *operand = dst.into();
+                        *operand = self.sum(ScalarType::U64, base, inside, before).into();
                     }
                 }
             }
             Operand::Address { base, offset } => {
                 let place = self.variable(*base, source, places, static_shared)?;
-                (*base, *offset) = (place.var, *offset + place.offset);
+                let offset_in_place = *offset + place.offset;
+                match place.start {
+                    None => (*base, *offset) = (place.var, offset_in_place),
+                    Some(start) => {
+                        let ty = address_type.ok_or("the address of shared memory in an instruction")?;
+                        let (ty, start) = match ty.size() {
+                            4 => (ScalarType::U32, start.narrow),
+                            8 => (ScalarType::U64, start.wide),
+                            _ => return Err("an address that is no address".into()),
+                        };
+                        *operand = self.sum(ty, start, offset_in_place, before).into();
+                    }
+                }
             }
         }
         Ok(())
@@ -329,10 +334,22 @@ impl Assembly {
             }
             AddressBase::Var(var) => {
                 let place = self.variable(*var, source, places, static_shared)?;
-                (*var, address.offset) = (place.var, address.offset + place.offset);
+                address.offset += place.offset;
+                match place.start {
+                    None => *var = place.var,
+                    Some(start) => address.base = AddressBase::Reg(start.wide),
+                }
             }
         }
         Ok(())
+    }
+
+    /// Adds `before` an instruction that adds a number to a register, and returns the sum.
+    fn sum(&mut self, ty: ScalarType, a: RegId, b: i64, before: &mut Vec<Instruction>) -> RegId {
+        let dst = self.register(ty);
+        let op = IntOp::Arith { op: IntArith::Add, ty, sat: false, relu: false, dst, a: a.into(), b: int(b) };
+        before.push(Instruction { guard: None, op: op.into(), location: None, span: Span::default() });
+        dst
     }
 }
 
@@ -348,10 +365,12 @@ struct NewVars {
 struct NewVar {
     var: VarRef,
     offset: i64,
+    /// The start of the thread's slot in it, if each slot has a part of its own.
+    start: Option<Start>,
 }
 
 impl NewVar {
     fn at(var: VarRef) -> Self {
-        NewVar { var, offset: 0 }
+        NewVar { var, offset: 0, start: None }
     }
 }

@@ -2,92 +2,16 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{ControlOp, ConvertOp, Instruction, IntArith, IntOp, MemoryOp, Op, OperandMut, Order};
+use gridloom_ptx::op::OperandMut;
 use gridloom_ptx::{
-    Address, AddressBase, Body, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param,
-    ParamId, ScalarType, Space, Span, Symbol, SymbolId, VarRef, VarSpace, Variable,
+    Address, AddressBase, Item, Linkage, Module, Operand, Span, Symbol, SymbolId, VarRef, VarSpace, Variable,
 };
-use smallvec::smallvec;
 
 use crate::rewrite::source::{KernelSource, SET_CONDITION};
 
-use super::{Assembly, Conditions, Refusal, access, at, bytes, int};
+use super::{Assembly, Refusal};
 
 impl Assembly {
-    /// Returns the function that sets conditions.
-    pub(super) fn condition_setter(&mut self) -> SymbolId {
-        if let Some(id) = self.condition_setter {
-            return id;
-        }
-        let words = (self.conditions == Conditions::Shared).then(|| self.condition_words());
-        let name = if self.conditions == Conditions::Device { SET_CONDITION } else { "set_condition" };
-        let mut function = condition_setter(name);
-        match self.conditions {
-            Conditions::Device => function.linkage = Linkage::Extern,
-            Conditions::Shared | Conditions::Memory => {
-                let mut body = Body::default();
-                let span = Span::default();
-                let handle = body.registers.declare("%handle", None, ScalarType::B64, span).expect("few");
-                let value = body.registers.declare("%value", None, ScalarType::B32, span).expect("few");
-                let place = body.registers.declare("%place", None, ScalarType::U64, span).expect("few");
-                let mark = body.registers.declare("%mark", None, ScalarType::B32, span).expect("few");
-                let param =
-                    |index| Address { base: AddressBase::Var(VarRef::Param(ParamId(index))), offset: 0 };
-                let mut emit = |op: Op| {
-                    body.instructions.push(Instruction { guard: None, op, location: None, span });
-                };
-                let load = |ty, dst, index| MemoryOp::Ld {
-                    ty,
-                    dsts: smallvec![Some(dst)],
-                    access: Box::new(access(Space::Param, Order::Weak, param(index))),
-                };
-                emit(load(ScalarType::B64, handle, 0).into());
-                emit(load(ScalarType::B32, value, 1).into());
-                match words {
-                    // The handle is the offset of the condition's word.
-                    Some(words) => {
-                        let base = Operand::Address { base: VarRef::Symbol(words), offset: 0 };
-                        emit(ConvertOp::Mov { ty: ScalarType::U64, dst: place, src: base }.into());
-                        emit(
-                            IntOp::Arith {
-                                op: IntArith::Add,
-                                ty: ScalarType::U64,
-                                sat: false,
-                                relu: false,
-                                dst: place,
-                                a: place.into(),
-                                b: handle.into(),
-                            }
-                            .into(),
-                        );
-                        let access = Box::new(access(Space::Shared, Order::Weak, at(place, 0)));
-                        emit(
-                            MemoryOp::St { ty: ScalarType::B32, srcs: smallvec![value.into()], access }
-                                .into(),
-                        );
-                    }
-                    // The handle is the address of the condition's word, which has a mark.
-                    None => {
-                        let access = Box::new(access(Space::Global, Order::Weak, at(handle, 0)));
-                        emit(ConvertOp::Mov { ty: ScalarType::B32, dst: mark, src: int(1) }.into());
-                        let srcs = smallvec![value.into(), mark.into()];
-                        emit(MemoryOp::St { ty: ScalarType::B32, srcs, access }.into());
-                    }
-                }
-                emit(ControlOp::Ret { uni: false }.into());
-                function.body = Some(Box::new(body));
-            }
-        }
-        let defined = function.body.is_some();
-        let id = self.declare(Symbol::Function(Box::new(function)));
-        self.declared.push(Item::Declare(id));
-        if defined {
-            self.defined.push(Item::Define(id));
-        }
-        self.condition_setter = Some(id);
-        id
-    }
-
     /// Links the functions and tables that a kernel uses into the module.
     pub(super) fn link(&mut self, source: &KernelSource) -> Result<(), Refusal> {
         self.require_of(source.module());
@@ -202,26 +126,5 @@ impl Assembly {
             self.linked.insert((key, *id), new);
         }
         self.linked_symbol(key, id)
-    }
-}
-
-/// Returns the declaration of a function that takes a handle and a value.
-fn condition_setter(name: &str) -> Function {
-    let param = |name: &str, ty, offset| {
-        let mut var = bytes(name.into(), VarSpace::Param, 1, 1);
-        (var.ty, var.dims, var.align) = (ty, Vec::new(), None);
-        Param { var, pointer: None, register: None, offset }
-    };
-    Function {
-        name: name.into(),
-        kind: FunctionKind::Func,
-        linkage: Linkage::Internal,
-        attributes: Vec::new(),
-        returns: Vec::new(),
-        params: vec![param("handle", ScalarType::B64, 0), param("value", ScalarType::B32, 8)],
-        directives: Directives::default(),
-        body: None,
-        alias_of: None,
-        span: Span::default(),
     }
 }

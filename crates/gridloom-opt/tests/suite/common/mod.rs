@@ -8,7 +8,7 @@ use gridloom_core::launch::{Dim3, LaunchConfig};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
 use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
-use gridloom_opt::rewrite::{KernelSource, Rewritten};
+use gridloom_opt::rewrite::{KernelSource, Rewritten, Team, TeamBarrier};
 
 /// Returns the CPU device with each of its engines.
 pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
@@ -48,11 +48,20 @@ pub(crate) fn launch(
     (grid, block, shared): ([u32; 3], [u32; 3], u32),
     params: &[u8],
 ) -> Result<(), String> {
+    let config = LaunchConfig::new(Dim3::from(grid), Dim3::from(block)).shared(shared);
+    launch_with(device, kernel, config, params)
+}
+
+fn launch_with(
+    device: &Arc<dyn Device>,
+    kernel: &Arc<dyn Kernel>,
+    config: LaunchConfig,
+    params: &[u8],
+) -> Result<(), String> {
     let layout = kernel.params().expect("a kernel of PTX").clone();
     let mut bytes = params.to_vec();
     bytes.resize(layout.buffer_bytes(), 0);
     let args = KernelArgs { bytes: bytes.as_slice().into(), layout, ..KernelArgs::default() };
-    let config = LaunchConfig::new(Dim3::from(grid), Dim3::from(block)).shared(shared);
     // SAFETY: the tests give each kernel what it takes, and memory that is large enough and
     // outlives this call.
     let launch = unsafe { KernelOp::new(kernel.clone(), config, args) };
@@ -63,12 +72,43 @@ pub(crate) fn launch(
         .map_err(|error| error.to_string())
 }
 
+/// Launches the kernel of a team, with memory for its state; `slices` are the parameters of its
+/// steps. Returns the memory of the state, which further launches can use.
+pub(crate) fn launch_team(
+    device: &Arc<dyn Device>,
+    rewritten: &Rewritten,
+    team: Team,
+    slices: &[Vec<u8>],
+    memory: Option<Arc<dyn Allocation>>,
+) -> Result<Option<Arc<dyn Allocation>>, String> {
+    let mut rewritten = rewritten.clone();
+    let memory =
+        memory.or_else(|| rewritten.state.map(|state| buffer(device, &vec![0; 8 * state.words as usize])));
+    if let (Some(memory), Some(state)) = (&memory, rewritten.state) {
+        let at = state.at as usize;
+        rewritten.header[at..at + 8].copy_from_slice(&memory.address().to_le_bytes());
+    }
+    let is_cooperative = team.barrier == TeamBarrier::Grid;
+    run_rewritten(device, &rewritten, team.dynamic_shared(), slices, is_cooperative)?;
+    Ok(memory)
+}
+
 /// Launches a rewritten kernel; `slices` are the parameters of its parts.
 pub(crate) fn launch_rewritten(
     device: &Arc<dyn Device>,
     rewritten: &Rewritten,
     shared: u32,
     slices: &[Vec<u8>],
+) -> Result<(), String> {
+    run_rewritten(device, rewritten, shared, slices, false)
+}
+
+fn run_rewritten(
+    device: &Arc<dyn Device>,
+    rewritten: &Rewritten,
+    shared: u32,
+    slices: &[Vec<u8>],
+    is_cooperative: bool,
 ) -> Result<(), String> {
     assert_eq!(gridloom_ptx::check(&rewritten.module), []);
     let text = rewritten.text();
@@ -79,6 +119,7 @@ pub(crate) fn launch_rewritten(
     for (at, slice) in rewritten.slices.iter().zip(slices) {
         params[*at as usize..*at as usize + slice.len()].copy_from_slice(slice);
     }
-    let shape = ([rewritten.blocks, 1, 1], rewritten.block, shared);
-    launch(device, &kernel, shape, &params).map_err(|error| format!("{error}\n{text}"))
+    let mut config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
+    config.cooperative = is_cooperative;
+    launch_with(device, &kernel, config, &params).map_err(|error| format!("{error}\n{text}"))
 }
