@@ -125,7 +125,7 @@ macro_rules! integers {
 }
 integers!(u32, i32, u64, i64);
 
-/// The ordering of the reading half of an operation.
+/// Returns the ordering of the reading half of an operation.
 fn reading(order: Ordering) -> Ordering {
     match order {
         Ordering::Release => Ordering::Relaxed,
@@ -354,7 +354,7 @@ impl Twin for Ordering {
     }
 }
 
-/// The order as PTX names it. The strictest is a fence before.
+/// Returns the order as PTX names it. The strictest is a fence before.
 fn semantics(r: &mut Recorder, order: Ordering, scope: &'static str) -> &'static str {
     match order {
         Ordering::Relaxed => "relaxed",
@@ -369,25 +369,32 @@ fn semantics(r: &mut Recorder, order: Ordering, scope: &'static str) -> &'static
 }
 
 impl<T> AtomicTwin<T> {
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn block(self) -> Self {
-        AtomicTwin { scope: "cta", ..self }
+        // Other blocks may use memory of the device at the same time.
+        match self.mem.space {
+            Space::Shared | Space::SharedRead => AtomicTwin { scope: "cta", ..self },
+            _ => self,
+        }
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn system(self) -> Self {
         AtomicTwin { scope: "sys", ..self }
     }
 }
 
+/// Returns the memory space as a part of the name of an instruction. An address that was chosen
+/// between two says itself where it is.
 fn space(mem: Mem) -> &'static str {
     match mem.space {
-        Space::Shared | Space::SharedRead => "shared",
-        _ => "global",
+        Space::Shared | Space::SharedRead => ".shared",
+        Space::Generic => "",
+        _ => ".global",
     }
 }
 
-/// The integer with the bits of a number.
+/// Returns the integer with the bits of a number.
 fn bits_type(ty: Ty) -> Ty {
     match ty {
         Ty::F32 => Ty::U32,
@@ -413,7 +420,7 @@ impl<T: AtomicNumber> AtomicTwin<T> {
         with(|r| {
             let semantics = semantics(r, order, self.scope);
             let dst = r.reg(ty);
-            let name = format!("atom.{semantics}.{}.{}.{op}", self.scope, space(self.mem));
+            let name = format!("atom.{semantics}.{}{}.{op}", self.scope, space(self.mem));
             let mut args = vec![Operand::Mem(self.mem)];
             args.extend_from_slice(values);
             r.note_stores();
@@ -422,7 +429,7 @@ impl<T: AtomicNumber> AtomicTwin<T> {
         })
     }
 
-    /// An operation on bits, of any number.
+    /// Records an operation on bits, of any number.
     fn on_bits(self, op: &str, order: Ordering, values: &[V<T>]) -> V<T> {
         let ty = bits_type(T::TY);
         let values: Vec<Operand> = with(|r| {
@@ -438,7 +445,7 @@ impl<T: AtomicNumber> AtomicTwin<T> {
         with(|r| V::of(of_bits(r, T::TY, result)))
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn load(self, order: Ordering) -> V<T> {
         with(|r| {
             let ty = bits_type(T::TY);
@@ -455,13 +462,13 @@ impl<T: AtomicNumber> AtomicTwin<T> {
                 }
             };
             let dst = r.reg(ty);
-            let name = format!("ld.{semantics}.{}.{}", self.scope, space(self.mem));
+            let name = format!("ld.{semantics}.{}{}", self.scope, space(self.mem));
             r.act_named(name, ty.memory_suffix(), Some(dst), &[Operand::Mem(self.mem)], Effect::Store);
             V::of(of_bits(r, T::TY, Operand::Reg(dst)))
         })
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn store(self, value: V<T>, order: Ordering) {
         with(|r| {
             let ty = bits_type(T::TY);
@@ -479,23 +486,23 @@ impl<T: AtomicNumber> AtomicTwin<T> {
             };
             let value = value.operand(r);
             let value = to_bits(r, T::TY, value);
-            let name = format!("st.{semantics}.{}.{}", self.scope, space(self.mem));
+            let name = format!("st.{semantics}.{}{}", self.scope, space(self.mem));
             r.note_stores();
             r.act_named(name, ty.memory_suffix(), None, &[Operand::Mem(self.mem), value], Effect::Store);
         });
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn swap(self, value: V<T>, order: Ordering) -> V<T> {
         self.on_bits("exch", order, &[value])
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn compare_and_swap(self, current: V<T>, new: V<T>, order: Ordering) -> V<T> {
         self.on_bits("cas", order, &[current, new])
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_add(self, value: V<T>, order: Ordering) -> V<T> {
         // Sums of signed integers are those of their bits.
         let suffix = match T::TY {
@@ -508,7 +515,7 @@ impl<T: AtomicNumber> AtomicTwin<T> {
         V::of(self.act("add", suffix, T::TY, order, &[value]))
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_sub(self, value: V<T>, order: Ordering) -> V<T> {
         let negated = with(|r| {
             let value = value.operand(r);
@@ -533,27 +540,27 @@ impl<T: AtomicInteger> AtomicTwin<T> {
         V::of(self.act(op, T::TY.suffix(), T::TY, order, &[value]))
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_min(self, value: V<T>, order: Ordering) -> V<T> {
         self.ordered("min", value, order)
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_max(self, value: V<T>, order: Ordering) -> V<T> {
         self.ordered("max", value, order)
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_and(self, value: V<T>, order: Ordering) -> V<T> {
         self.on_bits("and", order, &[value])
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_or(self, value: V<T>, order: Ordering) -> V<T> {
         self.on_bits("or", order, &[value])
     }
 
-    /// As the method of [`Atomic`].
+    /// Does what the method of [`Atomic`] does.
     pub fn fetch_xor(self, value: V<T>, order: Ordering) -> V<T> {
         self.on_bits("xor", order, &[value])
     }

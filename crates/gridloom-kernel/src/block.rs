@@ -106,7 +106,7 @@ pub fn sync<P: Phase>(memory: P) -> P::Next {
     memory.next(Synced::new())
 }
 
-/// A number that tells memory apart.
+/// Returns a number that tells memory apart.
 fn hashed<P: Phase>(memory: &P) -> u64 {
     let mut hasher = DefaultHasher::new();
     memory.identify(&mut hasher);
@@ -161,8 +161,8 @@ fn gathered<T: Number>(reason: &'static str, value: T) -> Vec<T> {
     host::exchange_in_block(reason, value.memory_bits()).into_iter().map(T::from_memory_bits).collect()
 }
 
-/// A tree over the threads of the block: at each step a thread takes what the one so far above it
-/// has, if there is one, and the distance is halved.
+/// Computes a tree over the threads of the block: at each step a thread takes what the one so far
+/// above it has, if there is one, and the distance is halved.
 fn host_reduce<T: Number>(mut values: Vec<T>, combine: Combine) -> T {
     let count = values.len();
     let mut distance = count.next_power_of_two() / 2;
@@ -185,13 +185,15 @@ fn scratch<T: Number>(count: usize) -> Slice<T> {
     all
 }
 
-/// The most threads of a block.
-const MOST_THREADS: usize = 1024;
+/// Returns the most threads that a block of the kernel has.
+fn most_threads() -> usize {
+    with(|r| r.program.rules.block.map_or(1024, |block| block.iter().product::<u32>() as usize))
+}
 
 /// The same tree as on the host: in memory of the block while more than a warp takes part, then by
 /// shuffles of the first warp.
 fn reduce_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> V<T> {
-    let all = scratch::<T>(MOST_THREADS);
+    let all = scratch::<T>(most_threads());
     let rank: V<u32> = cast(rank_twin());
     let threads: V<u32> = cast(threads_twin());
     let warp = index_twin();
@@ -279,10 +281,11 @@ twin_of!(
     }
 );
 
-/// The sums up to each thread, and the sum over all.
+/// Returns the sums up to each thread, and the sum over all.
 fn scan_block_twin<T: Number>(value: V<T>, what: &'static str) -> (V<T>, V<T>) {
-    let of_warp = scan_twin(value, what);
-    let all = scratch::<T>(host::WARP);
+    let of_warp = scan_twin(value, host::WARP as u32, what);
+    let most_warps = most_threads().div_ceil(host::WARP);
+    let all = scratch::<T>(most_warps);
     let (lane, warp) = (lane_twin(), index_twin());
     let last = crate::warp::size::__twin().wrapping_sub(lit(1));
     let is_last = if_begin(eq(lane, last));
@@ -293,7 +296,7 @@ fn scan_block_twin<T: Number>(value: V<T>, what: &'static str) -> (V<T>, V<T>) {
     let in_first_warp = if_begin(eq(warp, lit(0)));
     let exists = lt(lane, warps);
     let partial = all.unchecked(cast(select(exists, lane, lit(0)))).get();
-    let sums = scan_twin(partial, what);
+    let sums = scan_twin(partial, most_warps as u32, what);
     let writes = if_begin(exists);
     all.unchecked(cast(lane)).assign(sums);
     if_end(writes);

@@ -54,7 +54,7 @@ impl SetConditionTwin {
         SetConditionTwin(handle)
     }
 
-    /// As the method of [`SetCondition`].
+    /// Does what the method of [`SetCondition`] does.
     pub fn set(self, value: V<u32>) {
         with(|r| {
             let (handle, value): (Operand, Operand) = (self.0.operand(r), value.operand(r));

@@ -34,6 +34,7 @@ pub mod ir;
 pub mod math;
 mod out;
 mod own;
+mod pairs;
 mod parallel;
 #[doc(hidden)]
 pub mod record;
@@ -44,8 +45,9 @@ pub mod warp;
 
 pub use atomic::{Atomic, AtomicInteger, AtomicNumber, AtomicTwin, Scoped, SharedAtomics, SharedAtomicsTwin};
 pub use condition::{SetCondition, SetConditionTwin};
-pub use out::{Out, OutTwin};
+pub use out::{EachMine2d, Out, OutTwin};
 pub use own::{Own, OwnTwin};
+pub use pairs::{Pairs, PairsTwin};
 pub use parallel::{ParallelRange, par};
 pub use record::{KernelParam, KernelType};
 pub use shared::{EachMine, Phase, PhaseTwin, Shared, SharedTwin, SharedView, SharedViewTwin, Synced};

@@ -3,10 +3,13 @@
 use crate::host;
 use crate::ir::{Space, Stmt};
 use crate::own::{Own, OwnTwin};
+use crate::record::Label;
 use crate::record::arithmetic::{bit_and, bit_or, le, lt, not};
+use crate::record::control::leave_unless;
+use crate::record::iterate::Iterate;
 use crate::record::memory::Slice;
 use crate::record::recorder::with;
-use crate::record::value::{KernelType, Opt, R, Twin, Typed, V, lit};
+use crate::record::value::{KernelType, Opt, R, Twin, Typed, V, assign, get, lit, var};
 use crate::shared::{Shared, SharedTwin};
 use crate::thread::{block_rank_twin, global};
 
@@ -56,7 +59,7 @@ impl<'a, T> Out<'a, T> {
         }
     }
 
-    /// The element at an index that this place owns.
+    /// Returns the element at an index that this place owns.
     fn element(self, index: usize) -> Option<&'a mut T> {
         // SAFETY: the index is in range, and the element is this thread's alone, by the promise of
         // `shared` or because the borrow is exclusive.
@@ -145,6 +148,48 @@ impl<'a, T> Out<'a, T> {
         self.element(index).map(|element| ((x, y, z), element))
     }
 
+    /// Returns the elements of this thread in memory that is rows of `width` elements: one below
+    /// the other, in the column of the thread and in `rows` rows from `rows` times its index along
+    /// the second axis on, each with its column and row.
+    ///
+    /// With several elements for each thread, a GPU has more loads in flight than with one.
+    ///
+    /// `width` and `rows` must be the same for all threads, which is checked when the kernel is
+    /// loaded. A kernel that asks for it can be launched in one or two dimensions.
+    ///
+    /// ```
+    /// use gridloom_kernel::{Out, host};
+    ///
+    /// fn number(width: usize, out: Out<usize>) {
+    ///     for ((x, y), element) in out.each_mine_2d(width, 2) {
+    ///         *element = 10 * y + x;
+    ///     }
+    /// }
+    ///
+    /// let mut out = [0; 9];
+    /// host::run(1, (3, 2), || number(3, Out::new(&mut out)));
+    /// assert_eq!(out, [0, 1, 2, 10, 11, 12, 20, 21, 22]);
+    /// ```
+    pub fn each_mine_2d(
+        self,
+        width: usize,
+        rows: usize,
+    ) -> impl Iterator<Item = ((usize, usize), &'a mut T)> + use<'a, T> {
+        let place = host::position();
+        let (x, y) = (place.global(0), place.global(1));
+        self.claim("each_mine_2d", width);
+        self.claim_height(rows);
+        let first = y.checked_mul(rows).filter(|_| x < width && place.global(2) == 0);
+        let (elements, len) = (self.elements.cast::<T>(), self.elements.len());
+        (0..rows).map_while(move |below| {
+            let row = first?.checked_add(below)?;
+            let index = row.checked_mul(width)?.checked_add(x).filter(|&index| index < len)?;
+            // SAFETY: the index is in range, and comes once. The element is this thread's alone, by
+            // the promise of `shared` or because the borrow is exclusive.
+            Some(((x, row), unsafe { &mut *elements.add(index) }))
+        })
+    }
+
     fn claim_height(&self, height: usize) {
         if let Some(division) = self.division {
             division.claim_height(height);
@@ -202,13 +247,13 @@ impl<T: KernelType> OutTwin<T> {
         OutTwin { all: Slice::new(Space::Global, base, len), param }
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
     #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
     pub fn len(self) -> V<usize> {
         self.all.len()
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
     pub fn mine(self) -> Opt<(V<usize>, R<V<T>>)> {
         at_most_dimensions(1);
         self.claim("mine", lit(1));
@@ -217,13 +262,13 @@ impl<T: KernelType> OutTwin<T> {
         Opt { __some: is_inside, __value: (index, R { __place: self.all.unchecked(index) }) }
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
     pub fn own(self) -> Opt<OwnTwin<T>> {
         let Opt { __some, __value: (index, element) } = self.mine();
         Opt { __some, __value: OwnTwin::new(index, self.all.len(), element.__place) }
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
     pub fn mine_2d(self, width: V<usize>) -> Opt<((V<usize>, V<usize>), R<V<T>>)> {
         at_most_dimensions(2);
         self.claim("mine_2d", width);
@@ -235,20 +280,14 @@ impl<T: KernelType> OutTwin<T> {
         Opt { __some: is_inside, __value: ((x, y), R { __place: self.all.unchecked(index) }) }
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
     pub fn mine_3d(
         self,
         width: V<usize>,
         height: V<usize>,
     ) -> Opt<((V<usize>, V<usize>, V<usize>), R<V<T>>)> {
         self.claim("mine_3d", width);
-        self.same_for_all("mine_3d", height);
-        with(|r| {
-            let height = height.operand(r);
-            if !r.claim_height(self.param, height) {
-                r.refuse(TWO_WAYS);
-            }
-        });
+        self.claim_second("mine_3d", height);
         let (x, y) = (global("%ctaid.x", "%ntid.x", "%tid.x"), global("%ctaid.y", "%ntid.y", "%tid.y"));
         let z = global("%ctaid.z", "%ntid.z", "%tid.z");
         let (planes, lost) = z.overflowing_mul(height);
@@ -261,7 +300,21 @@ impl<T: KernelType> OutTwin<T> {
         Opt { __some: is_inside, __value: ((x, y, z), R { __place: self.all.unchecked(index) }) }
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
+    pub fn each_mine_2d(self, width: V<usize>, rows: V<usize>) -> EachMine2d<T> {
+        at_most_dimensions(2);
+        self.claim("each_mine_2d", width);
+        self.claim_second("each_mine_2d", rows);
+        let (x, y) = (global("%ctaid.x", "%ntid.x", "%tid.x"), global("%ctaid.y", "%ntid.y", "%tid.y"));
+        let (first, is_lost) = y.overflowing_mul(rows);
+        let (start, is_lost_too) = first.overflowing_mul(width);
+        let (index, is_lost_at_last) = start.overflowing_add(x);
+        let fits = not(bit_or(bit_or(is_lost, is_lost_too, 0), is_lost_at_last, 0));
+        let exists = bit_and(lt(x, width), fits, 0);
+        EachMine2d { all: self.all, x, first, index, width, rows, exists }
+    }
+
+    /// Does what the method of [`Out`] does.
     pub fn tile(self, count: V<usize>) -> Opt<SharedTwin<T>> {
         self.claim("tile", count);
         let (start, is_lost) = block_rank_twin().overflowing_mul(count);
@@ -271,7 +324,7 @@ impl<T: KernelType> OutTwin<T> {
         Opt { __some: is_inside, __value: SharedTwin::of(self.all.part_of(start, count)) }
     }
 
-    /// As the method of [`Out`].
+    /// Does what the method of [`Out`] does.
     pub fn chunk(self, count: V<usize>) -> Opt<Slice<T>> {
         at_most_dimensions(1);
         self.claim("chunk", count);
@@ -297,15 +350,63 @@ impl<T> OutTwin<T> {
         self.same_for_all(way, size);
     }
 
+    /// Notes the second number by which the memory is shared out.
+    fn claim_second(&self, way: &'static str, size: V<usize>) {
+        with(|r| {
+            let size = size.operand(r);
+            if !r.claim_height(self.param, size) {
+                r.refuse(TWO_WAYS);
+            }
+        });
+        self.same_for_all(way, size);
+    }
+
     fn same_for_all(&self, way: &'static str, size: V<usize>) {
         with(|r| {
             let size = size.operand(r);
             let site = r.site(&format!(
                 "the size that `{way}` is given must be the same for all threads; compute it from constants, arguments and the shape of the launch"
             ));
-            r.push(Stmt::SameForAll { value: size, site });
+            r.push(Stmt::SameForAll { value: size, is_in_block: false, site });
         });
     }
 }
 
 const TWO_WAYS: &str = "an `Out` is divided in two ways: threads would own each other's elements; ask for its parts in one place";
+
+/// The elements of a thread in a column.
+#[derive(Clone, Copy)]
+pub struct EachMine2d<T> {
+    all: Slice<T>,
+    x: V<usize>,
+    first: V<usize>,
+    index: V<usize>,
+    width: V<usize>,
+    rows: V<usize>,
+    /// Whether the thread has a first element, if the memory is large enough.
+    exists: V<bool>,
+}
+
+impl<T: KernelType> Iterate for EachMine2d<T> {
+    /// The elements, how many were given out, and the index of the next.
+    type State = (EachMine2d<T>, V<usize>, V<usize>);
+    type Item = ((V<usize>, V<usize>), R<V<T>>);
+
+    fn start(self) -> Self::State {
+        (self, var(lit(0)), var(self.index))
+    }
+
+    fn next((each, given, index): &Self::State, around: Label) -> Self::Item {
+        leave_unless(around, lt(get(given), each.rows));
+        leave_unless(around, each.exists);
+        leave_unless(around, lt(get(index), each.all.len()));
+        let row = each.first.wrapping_add(get(given));
+        ((each.x, row), R { __place: each.all.unchecked(get(index)) })
+    }
+
+    fn step((each, given, index): &Self::State) {
+        assign(given, get(given).wrapping_add(lit(1)));
+        // Past the largest index, the memory ends as well.
+        assign(index, get(index).saturating_add(each.width));
+    }
+}

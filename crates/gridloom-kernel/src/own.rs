@@ -107,7 +107,7 @@ impl<T: KernelType> OwnTwin<T> {
         OwnTwin { index, len, element }
     }
 
-    /// As the method of [`Own`].
+    /// Does what the method of [`Own`] does.
     #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
     pub fn len(self) -> V<usize> {
         self.len

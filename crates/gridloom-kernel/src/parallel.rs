@@ -44,7 +44,8 @@ impl ParallelRange for (Range<usize>, Range<usize>, Range<usize>) {
     }
 }
 
-/// The range of a parallel loop: `for i in par(0..n)`, `for (x, y) in par((0..width, 0..height))`.
+/// Returns the range of a parallel loop: `for i in par(0..n)`,
+/// `for (x, y) in par((0..width, 0..height))`.
 ///
 /// In a program each pass is a thread of a kernel. On the host the passes come one after the other,
 /// the first index fastest.

@@ -14,7 +14,7 @@ use crate::record::control::{leave_unless, loop_begin, loop_end, loop_step};
 use crate::record::iterate::Iterate;
 use crate::record::memory::Slice;
 use crate::record::recorder::with;
-use crate::record::value::{KernelType, Opt, R, Twin, Typed, V, Var, assign, get, lit, refer, var};
+use crate::record::value::{KernelType, Opt, R, Typed, V, Var, assign, get, lit, refer, var};
 use crate::thread::{rank_twin, threads_twin};
 
 /// Memory of a block, while its threads write it: element *i* belongs to the thread whose
@@ -35,9 +35,9 @@ pub struct SharedView<'a, T> {
 }
 
 /// Memory that several threads have.
-struct Cells<'a, T> {
-    start: *mut T,
-    len: usize,
+pub(crate) struct Cells<'a, T> {
+    pub(crate) start: *mut T,
+    pub(crate) len: usize,
     /// What owns the memory, where it is not borrowed.
     _owner: Option<Arc<Owned<T>>>,
     lifetime: PhantomData<&'a mut [T]>,
@@ -68,6 +68,10 @@ impl<'a, T> Shared<'a, T> {
         Shared { memory: Cells { start, len, _owner: None, lifetime: PhantomData } }
     }
 
+    pub(crate) fn into_cells(self) -> Cells<'a, T> {
+        self.memory
+    }
+
     /// Returns how many elements the memory has.
     #[allow(clippy::len_without_is_empty, reason = "a thread asks for what it owns")]
     pub fn len(&self) -> usize {
@@ -94,6 +98,13 @@ impl<'a, T> Shared<'a, T> {
     }
 }
 
+impl<'a, T> SharedView<'a, T> {
+    /// All threads of the block have the memory to read, from a barrier on.
+    pub(crate) fn of_cells(memory: Cells<'a, T>, _: Synced) -> Self {
+        SharedView { memory }
+    }
+}
+
 impl<T> Deref for SharedView<'_, T> {
     type Target = [T];
 
@@ -107,7 +118,7 @@ impl<T> Deref for SharedView<'_, T> {
 /// What [`block::sync`](crate::block::sync) takes: memory of the block, or a tuple of such memory.
 #[diagnostic::on_unimplemented(
     message = "`block::sync` cannot take `{Self}`",
-    note = "it takes `Shared` and `SharedView`, tuples of them, and `()`"
+    note = "it takes `Shared`, `SharedView` and `Pairs`, tuples of them, and `()`"
 )]
 pub trait Phase {
     /// The same memory in its other phase.
@@ -189,20 +200,20 @@ macro_rules! twins {
             }
         }
         impl<T> Copy for $twin<T> {}
-        impl<T> Twin for $twin<T> {
+        impl<T> $crate::record::Twin for $twin<T> {
             fn get(&self) -> Self {
                 *self
             }
         }
-        impl<T: KernelType> Var for $twin<T> {
+        impl<T: $crate::record::KernelType> $crate::record::Var for $twin<T> {
             fn declare() -> Self {
-                with(|r| r.refuse("which memory of the block a variable has is fixed when the kernel is loaded: give it where the variable is declared"));
-                $twin(Slice::new(Space::Shared, lit(0), lit(0)))
+                $crate::record::recorder::with(|r| r.refuse("which memory of the block a variable has is fixed when the kernel is loaded: give it where the variable is declared"));
+                $twin($crate::record::Slice::new($crate::ir::Space::Shared, $crate::record::lit(0), $crate::record::lit(0)))
             }
 
             fn assign(&self, from: Self) {
                 if !self.0.is_same(&from.0) {
-                    with(|r| r.refuse("a variable that has memory of the block is given other memory; use another variable"));
+                    $crate::record::recorder::with(|r| r.refuse("a variable that has memory of the block is given other memory; use another variable"));
                 }
             }
 
@@ -212,6 +223,7 @@ macro_rules! twins {
         }
     )*};
 }
+pub(crate) use twins;
 twins!(SharedTwin, SharedViewTwin);
 
 impl<T> Typed for Shared<'_, T> {
@@ -260,7 +272,7 @@ impl<T: KernelType> SharedTwin<T> {
         self.0
     }
 
-    /// The memory that the launch adds.
+    /// Returns the memory that the launch adds.
     pub(crate) fn dynamic(value: V<T>) -> Self {
         let (base, len) = with(|r| {
             let array = r.dynamic_shared(align_of::<T>());
@@ -282,19 +294,19 @@ impl<T: KernelType> SharedTwin<T> {
         SharedTwin(all)
     }
 
-    /// As the method of [`Shared`].
+    /// Does what the method of [`Shared`] does.
     #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
     pub fn len(self) -> V<usize> {
         self.0.len()
     }
 
-    /// As the method of [`Shared`].
+    /// Does what the method of [`Shared`] does.
     pub fn mine(self) -> Opt<R<V<T>>> {
         let rank = rank_twin();
         Opt { __some: lt(rank, self.0.len()), __value: refer(self.0.unchecked(rank)) }
     }
 
-    /// As the method of [`Shared`].
+    /// Does what the method of [`Shared`] does.
     pub fn each_mine(self) -> EachMine<T> {
         EachMine(self.0)
     }

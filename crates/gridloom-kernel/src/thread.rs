@@ -35,8 +35,8 @@ pub(crate) fn special(name: &'static str) -> V<u32> {
     })
 }
 
-/// A special register of which the numbers of threads and blocks are computed, whatever their
-/// shape.
+/// Returns a special register of which the numbers of threads and blocks are computed, whatever
+/// their shape.
 fn special_of_rank(name: &'static str) -> V<u32> {
     with(|r| {
         r.program.uses_rank = true;
@@ -44,7 +44,7 @@ fn special_of_rank(name: &'static str) -> V<u32> {
     })
 }
 
-/// The index over all blocks, along one axis, in 64 bits.
+/// Returns the index over all blocks, along one axis, in 64 bits.
 pub(crate) fn global(block: &'static str, size: &'static str, thread: &'static str) -> V<usize> {
     let (block, size, thread) = (special(block), special(size), special(thread));
     with(|r| {
@@ -54,7 +54,7 @@ pub(crate) fn global(block: &'static str, size: &'static str, thread: &'static s
     })
 }
 
-/// The number of the thread in its block.
+/// Returns the number of the thread in its block.
 pub(crate) fn rank_twin() -> V<usize> {
     let at = [special_of_rank("%tid.x"), special_of_rank("%tid.y"), special_of_rank("%tid.z")];
     let (width, height) = (special_of_rank("%ntid.x"), special_of_rank("%ntid.y"));
@@ -78,7 +78,7 @@ pub(crate) fn threads_twin() -> V<usize> {
     })
 }
 
-/// The number of the block in its launch.
+/// Returns the number of the block in its launch.
 pub(crate) fn block_rank_twin() -> V<usize> {
     let at = [special_of_rank("%ctaid.x"), special_of_rank("%ctaid.y"), special_of_rank("%ctaid.z")];
     let (width, height) = (special_of_rank("%nctaid.x"), special_of_rank("%nctaid.y"));

@@ -190,23 +190,23 @@ impl<T: KernelType> View2<'_, T> {
 }
 
 impl<T: KernelType> View2Twin<T> {
-    /// As the method of [`View2`].
+    /// Does what the method of [`View2`] does.
     pub fn width(self) -> V<usize> {
         self.width
     }
-    /// As the method of [`View2`].
+    /// Does what the method of [`View2`] does.
     pub fn height(self) -> V<usize> {
         self.height
     }
     fn is_inside(self, x: V<usize>, y: V<usize>) -> V<bool> {
         bit_and(lt(x, self.width), lt(y, self.height), 0)
     }
-    /// As the method of [`View2`].
+    /// Does what the method of [`View2`] does.
     pub fn at(self, x: V<usize>, y: V<usize>) -> V<T> {
         require_now(self.is_inside(x, y), OUTSIDE);
         get(&self.elements.unchecked(index_of(x, y, self.width)))
     }
-    /// As the method of [`View2`].
+    /// Does what the method of [`View2`] does.
     pub fn get(self, x: V<usize>, y: V<usize>) -> Opt<R<V<T>>> {
         let is_inside = self.is_inside(x, y);
         Opt { __some: is_inside, __value: refer(self.elements.unchecked(index_of(x, y, self.width))) }
@@ -225,15 +225,15 @@ impl<T: KernelType> View3<'_, T> {
 }
 
 impl<T: KernelType> View3Twin<T> {
-    /// As the method of [`View3`].
+    /// Does what the method of [`View3`] does.
     pub fn width(self) -> V<usize> {
         self.width
     }
-    /// As the method of [`View3`].
+    /// Does what the method of [`View3`] does.
     pub fn height(self) -> V<usize> {
         self.height
     }
-    /// As the method of [`View3`].
+    /// Does what the method of [`View3`] does.
     pub fn depth(self) -> V<usize> {
         self.depth
     }
@@ -243,12 +243,12 @@ impl<T: KernelType> View3Twin<T> {
     fn place(self, x: V<usize>, y: V<usize>, z: V<usize>) -> V<T> {
         self.elements.unchecked(index_of(x, index_of(y, z, self.height), self.width))
     }
-    /// As the method of [`View3`].
+    /// Does what the method of [`View3`] does.
     pub fn at(self, x: V<usize>, y: V<usize>, z: V<usize>) -> V<T> {
         require_now(self.is_inside(x, y, z), OUTSIDE);
         get(&self.place(x, y, z))
     }
-    /// As the method of [`View3`].
+    /// Does what the method of [`View3`] does.
     pub fn get(self, x: V<usize>, y: V<usize>, z: V<usize>) -> Opt<R<V<T>>> {
         Opt { __some: self.is_inside(x, y, z), __value: refer(self.place(x, y, z)) }
     }

@@ -79,8 +79,8 @@ impl Combine {
     }
 }
 
-/// The result of a tree over the threads of a warp: at each step a thread takes what the one so far
-/// above it has, if there is one.
+/// Returns the result of a tree over the threads of a warp: at each step a thread takes what the
+/// one so far above it has, if there is one.
 pub(crate) fn host_tree<T: Number>(mut values: Vec<T>, combine: Combine) -> T {
     let count = values.len();
     for distance in [16, 8, 4, 2, 1] {
@@ -145,7 +145,7 @@ fn size_twin() -> V<u32> {
 
 const ALL: Operand = Operand::Imm(Ty::U32, 0xffff_ffff);
 
-/// A shuffle of 32 bits.
+/// Records a shuffle of 32 bits.
 fn shuffle_word(r: &mut Recorder, mode: &'static str, word: Operand, by: Operand) -> Operand {
     // Upwards, the lowest lane is the bound; else the highest.
     let clamp = Operand::Imm(Ty::U32, if mode == "shfl.sync.up" { 0 } else { 31 });
@@ -186,7 +186,7 @@ pub(crate) fn shuffled<T: Scalar>(
     }
 }
 
-/// A shuffle that gives each thread its own value where there is no other.
+/// Records a shuffle that gives each thread its own value where there is no other.
 fn shuffle_or_own<T: Number>(
     mode: &'static str,
     value: V<T>,
@@ -194,13 +194,17 @@ fn shuffle_or_own<T: Number>(
     exists: V<bool>,
     what: &'static str,
 ) -> V<T> {
-    let moved = with(|r| {
+    select(exists, shuffle_any(mode, value, by, what), value)
+}
+
+/// Records a shuffle whose result is used only where the other thread exists.
+fn shuffle_any<T: Number>(mode: &'static str, value: V<T>, by: V<u32>, what: &'static str) -> V<T> {
+    with(|r| {
         r.reached_by(Reached::Warp, what);
         let (value, by) = (value.operand(r), by.operand(r));
         let value = r.in_register(T::TY, value);
         V::of(shuffled::<T>(r, mode, value, by))
-    });
-    select(exists, moved, value)
+    })
 }
 
 /// Defines a function of two halves: for the host, and for the recorder.
@@ -266,15 +270,15 @@ fn exists_above(by: V<u32>) -> V<bool> {
     lt(by, left)
 }
 
-/// The same tree as on the host, and its result for all threads of the warp.
+/// Records the same tree as on the host. Returns its result for all threads of the warp.
 pub(crate) fn tree_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> V<T> {
     let mut value = value;
     for distance in [16u32, 8, 4, 2, 1] {
         let exists = exists_above(lit(distance));
-        let above = shuffle_or_own("shfl.sync.down", value, lit(distance), exists, what);
+        let above = shuffle_any("shfl.sync.down", value, lit(distance), what);
         value = select(exists, combine.twin(value, above), value);
     }
-    let first = shuffle_or_own("shfl.sync.idx", value, lit(0), lit(true), what);
+    let first = shuffle_any("shfl.sync.idx", value, lit(0), what);
     with(|r| {
         let first = first.operand(r);
         r.same_in_warp(first);
@@ -303,10 +307,11 @@ warp_function! {
     pub fn scan<T>(value: T => V<T>) -> T => V<T> {
         let (values, own) = gathered("warp::scan", value);
         host_scan(values)[own]
-    } records scan_twin(value, "warp::scan")
+    } records scan_twin(value, host::WARP as u32, "warp::scan")
 }
 
-/// The sums up to each number: at each step a thread takes what the one so far below it has.
+/// Returns the sums up to each number: at each step a thread takes what the one so far below it
+/// has.
 pub(crate) fn host_scan<T: Number>(mut values: Vec<T>) -> Vec<T> {
     for distance in [1, 2, 4, 8, 16] {
         for index in (distance..values.len()).rev() {
@@ -316,11 +321,12 @@ pub(crate) fn host_scan<T: Number>(mut values: Vec<T>) -> Vec<T> {
     values
 }
 
-pub(crate) fn scan_twin<T: Number>(value: V<T>, what: &'static str) -> V<T> {
+/// Returns the sums over the first `count` threads of a warp.
+pub(crate) fn scan_twin<T: Number>(value: V<T>, count: u32, what: &'static str) -> V<T> {
     let mut value = value;
-    for distance in [1u32, 2, 4, 8, 16] {
+    for distance in [1u32, 2, 4, 8, 16].into_iter().take_while(|&distance| distance < count) {
         let exists = le(lit(distance), lane_twin());
-        let below = shuffle_or_own("shfl.sync.up", value, lit(distance), exists, what);
+        let below = shuffle_any("shfl.sync.up", value, lit(distance), what);
         value = select(exists, Combine::Add.twin(below, value), value);
     }
     value

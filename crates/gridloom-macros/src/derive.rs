@@ -6,7 +6,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Member, Result};
 
-/// The name of the struct of a type's registers.
+/// Returns the name of the struct of a type's registers.
 pub(crate) fn handle_name(name: &Ident) -> Ident {
     format_ident!("__{name}Twin")
 }
@@ -68,7 +68,9 @@ pub(crate) fn kernel_type(input: DeriveInput) -> Result<TokenStream> {
         }
 
         #quiet
-        impl #declared ::gridloom::__kernel::KernelType for #name #used #clause {
+        // SAFETY: the offsets of the parts are those of the type.
+        #[allow(unsafe_code)]
+        unsafe impl #declared ::gridloom::__kernel::KernelType for #name #used #clause {
             type Handle = #handle #used;
 
             fn declare() -> Self::Handle {
@@ -110,7 +112,7 @@ pub(crate) fn kernel_type(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The integer that an enum is, or starts with, by its `#[repr]`.
+/// Returns the integer that an enum is, or starts with, by its `#[repr]`.
 pub(crate) fn integer_of(input: &DeriveInput) -> Result<Ident> {
     const INTEGERS: [&str; 8] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"];
     let mut found = None;

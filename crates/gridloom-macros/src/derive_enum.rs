@@ -10,17 +10,17 @@ use syn::{DataEnum, DeriveInput, Error, Fields, Member, Result};
 
 use crate::derive::{handle_name, integer_of};
 
-/// The name of the method that tells whether a value is of a variant.
+/// Returns the name of the method that tells whether a value is of a variant.
 pub(crate) fn test_name(variant: &Ident) -> Ident {
     format_ident!("__is_{variant}", span = proc_macro2::Span::call_site())
 }
 
-/// The name of the fields of a variant among those of all.
+/// Returns the name of the fields of a variant among those of all.
 pub(crate) fn fields_name(variant: &Ident) -> Ident {
     format_ident!("__of_{variant}", span = proc_macro2::Span::call_site())
 }
 
-/// The name of the method that makes a value of a variant.
+/// Returns the name of the method that makes a value of a variant.
 pub(crate) fn select_name(variant: &Ident) -> Ident {
     format_ident!("__become_{variant}", span = proc_macro2::Span::call_site())
 }
@@ -40,7 +40,7 @@ pub(crate) fn kernel_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenS
     }
 }
 
-/// An enum with fields. Its layout is that of Rust's reference for an enum with an integer
+/// Returns an enum with fields. Its layout is that of Rust's reference for an enum with an integer
 /// representation: a union of structs, each of which starts with the integer.
 fn with_fields(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     let integer = integer_of(input)?;
@@ -158,7 +158,9 @@ fn with_fields(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
         }
 
         #quiet
-        impl ::gridloom::__kernel::KernelType for #name {
+        // SAFETY: the offsets of the parts are those of the type.
+        #[allow(unsafe_code)]
+        unsafe impl ::gridloom::__kernel::KernelType for #name {
             type Handle = #handle;
 
             fn declare() -> Self::Handle {
@@ -193,7 +195,7 @@ fn with_fields(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     })
 }
 
-/// An enum without fields: its integer, under its own type.
+/// Returns an enum without fields: its integer, under its own type.
 fn without_fields(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     let integer = integer_of(input)?;
     let (name, vis, handle) = (&input.ident, &input.vis, handle_name(&input.ident));
@@ -227,7 +229,9 @@ fn without_fields(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
         }
 
         #quiet
-        impl ::gridloom::__kernel::KernelType for #name {
+        // SAFETY: the offsets of the parts are those of the type.
+        #[allow(unsafe_code)]
+        unsafe impl ::gridloom::__kernel::KernelType for #name {
             type Handle = #handle;
 
             fn declare() -> Self::Handle {

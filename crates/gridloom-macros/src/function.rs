@@ -9,10 +9,11 @@ use syn::{
 };
 
 use crate::names;
+use crate::options::Options;
 use crate::tokens::{contains, here};
 use crate::twin::{Translator, twin_type};
 
-/// The mistakes, and the body to use: where there are mistakes, one that is as good for the
+/// Returns the mistakes, and the body to use: where there are mistakes, one that is as good for the
 /// compiler, so that each is reported once.
 pub(crate) fn reported(errors: Vec<Error>, body: TokenStream) -> (TokenStream, TokenStream) {
     if errors.is_empty() {
@@ -161,12 +162,13 @@ pub(crate) fn translate(
     Twin { params, output, body }
 }
 
-/// The attributes of what is generated: it is read by nobody.
+/// Returns the attributes of what is generated: it is read by nobody.
 pub(crate) fn quiet() -> TokenStream {
     quote! {
         #[allow(
             unused, non_snake_case, unreachable_code, clippy::all, clippy::pedantic, clippy::nursery,
-            clippy::restriction, dead_code, mismatched_lifetime_syntaxes, missing_docs, unreachable_pub
+            clippy::restriction, dead_code, mismatched_lifetime_syntaxes, missing_docs, unreachable_pub,
+            unsafe_code
         )]
         #[doc(hidden)]
     }
@@ -197,7 +199,7 @@ fn twin_bounds<'a>(bounds: impl Iterator<Item = &'a TypeParamBound>) -> Vec<Type
     all
 }
 
-/// The generics of a twin, with what it needs of its types.
+/// Returns the generics of a twin, with what it needs of its types.
 pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (TokenStream, TokenStream) {
     let mut generics = generics.clone();
     for param in &mut generics.params {
@@ -222,8 +224,8 @@ pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (To
     (quote!(#declared), quote!(#clause))
 }
 
-/// A struct of the function's name, which is where its twin is found: structs with braces and
-/// functions can share a name.
+/// Returns a struct of the function's name, which is where its twin is found: structs with braces
+/// and functions can share a name.
 pub(crate) fn companion(vis: &Visibility, name: &Ident, contents: TokenStream) -> TokenStream {
     let quiet = quiet();
     quote! {
@@ -255,9 +257,10 @@ pub(crate) fn device_function(function: ItemFn) -> TokenStream {
 /// Expands a kernel.
 pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
     let mut errors = Vec::new();
-    if !attribute.is_empty() {
-        errors.push(Error::new(attribute.span(), "`#[kernel]` takes no arguments"));
-    }
+    let options: Options = syn::parse2(attribute).unwrap_or_else(|error| {
+        errors.push(error);
+        Options::default()
+    });
     check_signature(&function.sig, &mut errors);
     if let ReturnType::Type(_, ty) = &function.sig.output
         && !matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty())
@@ -322,6 +325,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
         (0..types.len()).map(|index| format_ident!("__p{index}", span = Span::call_site())).collect();
     let (key, key_type) = instance_key(&function.sig.generics);
     let turbofish = turbofish(&function.sig.generics);
+    let asked = options.recorded();
     let (unsafety, safety) = if is_unsafe {
         (
             quote!(unsafe),
@@ -372,6 +376,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
                     is_unchecked,
                     #text,
                     || {
+                        #asked
                         #(let #names = #recorded;)*
                         #name::__twin #turbofish(#(#names),*);
                     },
@@ -383,7 +388,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
     quote!(#host #companion #errors)
 }
 
-/// A type that stands for the instance of a generic kernel.
+/// Returns a type that stands for the instance of a generic kernel.
 fn instance_key(generics: &Generics) -> (TokenStream, TokenStream) {
     let (mut declared, mut used, mut named) = (Vec::new(), Vec::new(), Vec::new());
     for param in &generics.params {

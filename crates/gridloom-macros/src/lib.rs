@@ -6,6 +6,7 @@ mod derive_enum;
 mod function;
 mod methods;
 mod names;
+mod options;
 mod pattern;
 mod program;
 #[cfg(test)]

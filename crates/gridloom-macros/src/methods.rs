@@ -61,7 +61,7 @@ const REFUSED_TRAITS: &[&str] = &[
     "FnOnce",
 ];
 
-/// The last name of a type's path, and its generic arguments.
+/// Returns the last name of a type's path, and its generic arguments.
 fn type_name(ty: &Type) -> Option<(Ident, TokenStream)> {
     match ty {
         Type::Path(path) => {
@@ -73,7 +73,8 @@ fn type_name(ty: &Type) -> Option<(Ident, TokenStream)> {
     }
 }
 
-/// The type on the right side of an operator: that of the left side, where the trait names none.
+/// Returns the type on the right side of an operator: that of the left side, where the trait names
+/// none.
 fn right_side(path: &syn::Path) -> Option<Type> {
     let PathArguments::AngleBracketed(arguments) = &path.segments.last()?.arguments else { return None };
     arguments.args.iter().find_map(|argument| match argument {
@@ -127,7 +128,7 @@ fn device_operator(block: &ItemImpl, path: &syn::Path, op: &str, method: &str) -
     quote!(#block #errors #twin)
 }
 
-/// The name of a trait that gives values of device code the methods of a trait.
+/// Returns the name of a trait that gives values of device code the methods of a trait.
 fn methods_name(name: &Ident) -> Ident {
     format_ident!("{name}OnDevice", span = name.span())
 }

@@ -22,8 +22,8 @@ fn is_constant(pat: &syn::PatIdent) -> bool {
 }
 
 impl Translator {
-    /// The statements that test a place against a pattern and bind its names. Where it does not
-    /// fit, `otherwise` is left; without it the pattern is known to fit.
+    /// Writes the statements that test a place against a pattern and bind its names. Where it does
+    /// not fit, `otherwise` is left; without it the pattern is known to fit.
     pub(crate) fn bind(
         &mut self,
         pat: &Pat,
@@ -147,7 +147,7 @@ impl Translator {
         parts.collect()
     }
 
-    /// The condition under which a pattern without names fits; `None` where it always does.
+    /// Returns the condition under which a pattern without names fits; `None` where it always does.
     fn test(&mut self, pat: &Pat, subject: &TokenStream) -> Option<TokenStream> {
         let span = pat.span();
         match pat {
@@ -241,7 +241,7 @@ impl Translator {
         }
     }
 
-    /// The variant without fields that a path names. A name in capital letters is that of a
+    /// Returns the variant without fields that a path names. A name in capital letters is that of a
     /// constant.
     fn unit_variant(&self, path: &syn::Path) -> Option<Ident> {
         let (_, variant) = self.variant(path)?;

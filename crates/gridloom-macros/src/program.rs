@@ -93,7 +93,7 @@ fn kernel_name(index: usize) -> Ident {
 }
 
 impl Param {
-    /// The type of the callable's parameter.
+    /// Returns the type of the callable's parameter.
     fn spec(&self) -> TokenStream {
         match &self.kind {
             Kind::Scalar => {
@@ -177,7 +177,7 @@ fn writes(tokens: TokenStream, name: &str) -> bool {
     false
 }
 
-/// The bounds of a parallel loop, along each axis.
+/// Returns the bounds of a parallel loop, along each axis.
 fn bounds(expr: &Expr) -> Option<Vec<(TokenStream, TokenStream)>> {
     let Expr::Call(call) = expr else { return None };
     let Expr::Path(path) = &*call.func else { return None };
@@ -241,7 +241,7 @@ impl Program {
         }
     }
 
-    /// The steps of a list of statements.
+    /// Returns the steps of a list of statements.
     fn steps(&mut self, stmts: &[Stmt]) -> TokenStream {
         let lets = self.lets.len();
         let (mut out, mut pending) = (TokenStream::new(), Vec::new());
@@ -285,7 +285,7 @@ impl Program {
         self.lets.push(Binding { names, tokens: local.to_token_stream() });
     }
 
-    /// The `let`s that tokens use, in order, and all tokens together.
+    /// Returns the `let`s that tokens use, in order, and all tokens together.
     fn used_lets(&self, tokens: &TokenStream) -> (TokenStream, TokenStream) {
         let (mut all, mut used) = (tokens.clone(), Vec::new());
         for binding in self.lets.iter().rev() {
@@ -351,7 +351,7 @@ impl Program {
         quote!(__steps.launch(&#kernel, ::gridloom::LaunchConfig::one(), (#(#given,)*))?;)
     }
 
-    /// A loop or branch with parallel loops inside, or a parallel loop.
+    /// Returns a loop or branch with parallel loops inside, or a parallel loop.
     fn step(&mut self, expr: &Expr) -> TokenStream {
         match expr {
             Expr::ForLoop(around) => match bounds(&around.expr) {
@@ -394,7 +394,7 @@ impl Program {
         }
     }
 
-    /// The integer in memory that decides: `*value != 0`.
+    /// Returns the integer in memory that decides: `*value != 0`.
     fn flag(&mut self, cond: &Expr, when_nonzero: bool) -> TokenStream {
         if let Expr::Binary(binary) = cond
             && let Expr::Unary(unary) = &*binary.left
@@ -567,7 +567,7 @@ impl Program {
         quote!(__steps.launch(&#kernel, #shape, (#(#given,)*))?;)
     }
 
-    /// The shape of a loop over the length of a parameter.
+    /// Returns the shape of a loop over the length of a parameter.
     fn length_of(&self, end: &TokenStream) -> Option<TokenStream> {
         let (_, all) = self.used_lets(end);
         let name = self.params.iter().find(|param| {

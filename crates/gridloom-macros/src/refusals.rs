@@ -124,7 +124,17 @@ fn what_cannot_be_device_code() {
 fn arguments_of_the_attributes_are_refused() {
     let function = || syn::parse_str("fn k() {}").expect("it is Rust");
     let tokens: TokenStream = "fast".parse().expect("a word");
-    refused(&function::kernel(tokens.clone(), function()).to_string(), "`#[kernel]` takes no arguments");
+    for (arguments, says) in [
+        ("fast", "`#[kernel]` takes `block(x)`"),
+        ("3", "`#[kernel]` takes `block(x)`"),
+        ("block()", "`#[kernel]` takes `block(x)`"),
+        ("block(1, 2, 3, 4)", "`#[kernel]` takes `block(x)`"),
+        ("block(8), block(8)", "`block` is given twice"),
+        ("fmad, fmad", "`fmad` is given twice"),
+    ] {
+        let arguments: TokenStream = arguments.parse().expect("these are tokens");
+        refused(&function::kernel(arguments, function()).to_string(), says);
+    }
     refused(
         &methods::device(tokens, syn::Item::Fn(function())).to_string(),
         "`#[device]` takes no arguments",

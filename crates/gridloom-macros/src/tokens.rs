@@ -4,8 +4,8 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::Type;
 
-/// The place of a span, with the names of the macro's call: all generated names mean the same,
-/// wherever the code around them comes from.
+/// Returns the place of a span, with the names of the macro's call: all generated names mean the
+/// same, wherever the code around them comes from.
 pub(crate) fn here(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
@@ -50,7 +50,7 @@ pub(crate) fn breaks_with_value(tokens: impl ToTokens) -> bool {
     search(tokens.into_token_stream())
 }
 
-/// The type with `Self` replaced by what it means.
+/// Returns the type with `Self` replaced by what it means.
 pub(crate) fn named_self(ty: &Type, self_type: Option<&Type>) -> Type {
     fn replace(tokens: TokenStream, own: &Type) -> TokenStream {
         let mut tokens = tokens.into_iter().peekable();

@@ -55,7 +55,7 @@
 //! | `cuda` | yes | CUDA GPUs (`Device::cuda`), CUDA C++ through NVRTC (`Device::load_cuda`), capture of other CUDA code, `interop` |
 //! | `cudarc` | no | conversions from and to the types of the `cudarc` crate; implies `cuda` |
 //!
-//! Neither needs anything but Rust to build. A program for GPUs alone saves the compile time of
+//! None of them needs anything but Rust to build. A program for GPUs only saves the compile time of
 //! Cranelift with `default-features = false, features = ["cuda"]`.
 
 pub mod buffer;
@@ -110,20 +110,20 @@ pub use gridloom_core::op::contract;
 pub use gridloom_core::profile::{CriticalSpan, NodeProfile, Profile, ProfileOptions, Span};
 pub use gridloom_core::{Error, ErrorKind, Result, op};
 pub use gridloom_kernel::{
-    Atomic, KernelParam, KernelType, Out, Own, ParallelRange, SetCondition, Shared, SharedAtomics,
+    Atomic, KernelParam, KernelType, Out, Own, Pairs, ParallelRange, SetCondition, Shared, SharedAtomics,
     SharedView, View2, View3, block, grid, host, math, par, thread, warp,
 };
-/// Makes a struct of plain fields usable in device code: in variables, parameters and memory.
+/// Makes a struct or enum usable in device code: in variables, parameters and memory.
 ///
-/// Fields are scalars, arrays and other such structs. A struct in memory that a launch passes must
-/// also be `bytemuck::Pod`, and therefore `#[repr(C)]`. Its methods become device code when their
-/// `impl` has the attribute [`device`](macro@device). That `impl` must be in the same module as the
-/// struct.
+/// Fields are scalars, arrays and other such types. A type in memory that a launch passes must also
+/// be `bytemuck::Pod`, and therefore `#[repr(C)]`. Its methods become device code when their `impl`
+/// has the attribute [`device`](macro@device). That `impl` must be in the same module as the type.
 ///
-/// An enum without fields works too, with `#[repr(u8)]` or another integer.
+/// An enum names the integer type of its discriminants, for example with `#[repr(u8)]`. Its
+/// variants can have fields.
 pub use gridloom_macros::KernelType;
-/// Makes a function callable from kernels, or the functions of an `impl` of a
-/// [`KernelType`](derive@KernelType).
+/// Makes a function callable from kernels, or the functions of an `impl`, or the methods of a
+/// trait.
 ///
 /// ```
 /// use gridloom::{KernelType, device};
@@ -149,9 +149,10 @@ pub use gridloom_macros::KernelType;
 /// assert_eq!(Complex { re: 3.0, im: 4.0 }.size_squared(), 25.0);
 /// ```
 ///
-/// The attribute also accepts an `impl` of `Add`, `Sub`, `Mul`, `Div`, `Rem` or `Neg` whose
-/// operands and result have one type. The operator then works in device code. Calls are inlined, so
-/// device functions cannot be recursive.
+/// The attribute also accepts an `impl` of `Add`, `Sub`, `Mul`, `Div`, `Rem` or `Neg` whose result
+/// has the type of the left operand. The operator then works in device code. On a trait and on its
+/// `impl`s, it lets generic device functions call the methods of their bounds. Calls are inlined,
+/// so device functions cannot be recursive.
 pub use gridloom_macros::device;
 /// Makes a function a kernel.
 ///
@@ -210,6 +211,11 @@ pub use gridloom_macros::device;
 /// # }
 /// ```
 ///
+/// The attribute takes two arguments. `#[kernel(block(32, 8))]` states the exact size of the blocks,
+/// in one to three numbers: launches with another size are refused, and what depends on the size is
+/// computed when the kernel is loaded. `#[kernel(fmad)]` fuses products with the sums that they are
+/// added to; results then differ from those of the host in their last bits.
+///
 /// A thread cannot access the elements of other threads. It cannot write to a slice that it reads,
 ///
 /// ```compile_fail,E0594
@@ -250,8 +256,8 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// Threads of a block share memory in turns: each writes its own elements, [`block::sync`] waits
-/// for all of them, and then all read.
+/// The threads of a block share memory in phases: each writes its own elements, [`block::sync`]
+/// waits for all of them, and then all read.
 ///
 /// ```
 /// use gridloom::{Out, block, host, kernel, thread};
@@ -274,7 +280,7 @@ pub use gridloom_macros::device;
 /// assert_eq!(result, [4, 3, 2, 1]);
 /// ```
 ///
-/// While it is written, nobody reads the elements of others,
+/// In the writing phase, no thread reads the elements of others,
 ///
 /// ```compile_fail,E0608
 /// # use gridloom::{block, kernel};
@@ -285,7 +291,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// while it is read, nobody writes,
+/// in the reading phase, no thread writes,
 ///
 /// ```compile_fail,E0594
 /// # use gridloom::{block, kernel};
@@ -296,7 +302,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// and no reference outlives the phase:
+/// and no reference outlives its phase:
 ///
 /// ```compile_fail,E0505
 /// # use gridloom::{block, kernel};
@@ -309,7 +315,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// Memory of a block cannot be had twice,
+/// Shared memory has one owner,
 ///
 /// ```compile_fail,E0382
 /// # use gridloom::{block, kernel};
@@ -321,7 +327,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// and does not change its phase without a barrier:
+/// and changes its phase only at a barrier:
 ///
 /// ```compile_fail
 /// # use gridloom::{block, kernel};
@@ -331,7 +337,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// Numbers that threads change together are [`Atomic`], and are not had as plain ones:
+/// Numbers that several threads change are [`Atomic`] and cannot be read as plain numbers:
 ///
 /// ```compile_fail
 /// # use gridloom::{Atomic, kernel};
@@ -341,7 +347,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// The README of the crate `gridloom-kernel` explains what a kernel means and why it is safe.
+/// The README of the crate `gridloom-kernel` defines what a kernel means and argues why it is safe.
 pub use gridloom_macros::kernel;
 /// Makes a function of device arrays a [`Callable`] graph: parallel loops become kernels, and loops
 /// around them become loops on the device.
@@ -371,7 +377,7 @@ pub use gridloom_macros::kernel;
 /// smooth(&mut x, &mut [0.0; 4], &mut 2);
 /// assert_eq!(x, [0.0, 2.0, 0.0, 0.0]);
 ///
-/// // On a device it is a graph with a loop, built once and replayed with whatever it is given:
+/// // On a device it is a graph with a loop, built once and replayed with other arguments:
 /// let device = Device::cpu()?;
 /// let smooth = smooth::load(&device)?;
 /// let (x, next, left) =
@@ -393,10 +399,10 @@ pub use gridloom_macros::kernel;
 /// | `let n = x.len();` and other values of arguments | computed in each kernel that uses them |
 /// | other code | a kernel of one thread |
 ///
-/// A parallel loop writes elements at its own index alone: `a[i]`, or `a[y * width + x]` where the
-/// ranges are `0..width` and `0..height`. An array that it writes is read there alone too; others
-/// are read anywhere. A pass that indexes another element fails the launch, with file and line. All
-/// arrays that a loop writes have as many elements as it has passes.
+/// A parallel loop writes only the elements at its own index: `a[i]`, or `a[y * width + x]` if the
+/// ranges are `0..width` and `0..height`. It reads an array that it writes only at that index, and
+/// other arrays anywhere. A pass that indexes another element fails the launch, with file and line.
+/// All arrays that a loop writes have as many elements as it has passes.
 pub use gridloom_macros::program;
 pub use gridloom_opt::{Optimization, Optimizations, Optimize};
 pub use gridloom_ptx as ptx;
@@ -421,6 +427,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../gridloom-kernel/ESCAPES.md")]
+    struct Escapes;
     #[doc = include_str!("../../../docs/safety.md")]
     struct Safety;
     #[doc = include_str!("../../../docs/coming-from/cuda-core.md")]

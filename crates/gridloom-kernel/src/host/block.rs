@@ -28,7 +28,7 @@ thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The block of this thread. The only thread of a launch has a block of its own.
+/// Returns the block of this thread. The only thread of a launch has a block of its own.
 fn block() -> Option<Arc<HostBlock>> {
     let found = BLOCK.with_borrow(Clone::clone);
     let size = position().block_size;
@@ -63,7 +63,8 @@ pub(crate) fn exchange_in_warp(reason: &'static str, bits: u64) -> (Vec<u64>, us
     }
 }
 
-/// The shared memory that all threads of the block ask for with this call. The first makes it.
+/// Returns the shared memory that all threads of the block ask for with this call. The first makes
+/// it.
 ///
 /// # Panics
 /// When the threads ask for different memory.
@@ -79,7 +80,7 @@ pub(crate) fn shared<M: Any + Send + Sync>(make: impl FnOnce() -> M) -> Arc<M> {
     found.downcast().unwrap_or_else(|_| panic!("the threads of a block ask for different shared memory"))
 }
 
-/// The bytes of dynamic shared memory of the launch.
+/// Returns the bytes of dynamic shared memory of the launch.
 pub(crate) fn dynamic_bytes() -> usize {
     block().map_or(0, |block| block.dynamic_bytes)
 }

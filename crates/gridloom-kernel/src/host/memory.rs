@@ -20,6 +20,8 @@ pub struct Memory<'a, T> {
 #[derive(Default)]
 pub(crate) struct Division {
     state: Mutex<(HashSet<ThreadPosition>, Option<(&'static str, usize)>)>,
+    /// The shape of the launch that it is for.
+    launch: Mutex<Option<([u32; 3], [u32; 3])>>,
     height: Mutex<Option<usize>>,
 }
 
@@ -62,13 +64,17 @@ impl<'a, T> Memory<'a, T> {
     /// Returns what this thread is given.
     ///
     /// # Panics
-    /// When the thread at this place of a launch has asked before. A further launch takes another
-    /// `Memory`.
+    /// When the thread at this place of a launch has asked before, or a launch of another shape has.
+    /// A further launch takes another `Memory`.
     pub fn out(&self) -> Out<'_, T> {
-        let is_first = self.division.state.lock().0.insert(position());
+        let place = position();
+        let shape = (place.grid_size, place.block_size);
+        let known = *self.division.launch.lock().get_or_insert(shape);
+        assert_eq!(known, shape, "the memory is that of another launch");
+        let is_first = self.division.state.lock().0.insert(place);
         assert!(is_first, "a thread asks for its part of the same memory twice");
-        // SAFETY: the elements are borrowed for as long as `self` is, and each place is given its
-        // `Out` once. An `Out` leads to the elements of its place alone, which no other place has
+        // SAFETY: the elements are borrowed for as long as `self` is, and each place of one launch is
+        // given its `Out` once. An `Out` leads to the elements of its place alone, which no other place has
         // while all divide the memory in the same way, and `division` checks that.
         unsafe { Out::shared(self.elements, &self.division) }
     }

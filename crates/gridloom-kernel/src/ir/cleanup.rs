@@ -20,7 +20,7 @@ fn each_inst(list: &mut [Stmt], visit: &mut impl FnMut(&mut Inst)) {
     }
 }
 
-/// The element of a local array that an instruction loads or stores.
+/// Returns the element of a local array that an instruction loads or stores.
 fn accessed(inst: &Inst) -> Option<(u32, Mem)> {
     inst.args.iter().find_map(|arg| match arg {
         Operand::Mem(mem) => match mem.base {
@@ -31,7 +31,7 @@ fn accessed(inst: &Inst) -> Option<(u32, Mem)> {
     })
 }
 
-/// The type that a load or store has in memory.
+/// Returns the type that a load or store has in memory.
 fn stored_type(suffix: &str) -> Option<Ty> {
     Some(match suffix {
         "u8" => Ty::U8,

@@ -150,9 +150,11 @@ pub(crate) enum Stmt {
     Continue(Label),
     /// Ends the thread.
     Exit,
-    /// Asks that a value is the same in all threads of a launch. Checked when the kernel is loaded.
+    /// Asks that a value is the same in all threads of a launch, or of each block. Checked when the
+    /// kernel is loaded.
     SameForAll {
         value: Operand,
+        is_in_block: bool,
         site: Site,
     },
     /// Asks that all threads of a group come here together, or none. Checked when the kernel is
@@ -203,6 +205,8 @@ pub(crate) struct Array {
 pub struct ShapeRules {
     /// How many dimensions a launch may have, where threads own memory by their place in it.
     pub dimensions: Option<u32>,
+    /// The exact size of its blocks, where the kernel states it.
+    pub block: Option<[u32; 3]>,
 }
 
 /// A recorded kernel.
@@ -229,6 +233,8 @@ pub(crate) struct Program {
     pub(crate) uses_rank: bool,
     /// Whether the kernel asks for a place or size along the second or third axis.
     pub(crate) uses_axes: bool,
+    /// Whether products that are added become fused operations.
+    pub(crate) is_fused: bool,
 }
 
 impl Stmt {

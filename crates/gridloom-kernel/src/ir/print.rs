@@ -70,7 +70,7 @@ impl<'a> Printer<'a> {
         format!("{}{}", class.prefix(), self.numbers[reg.0 as usize])
     }
 
-    /// A register that only the printed code has.
+    /// Returns a register that only the printed code has.
     fn temporary(&mut self, class: Class) -> String {
         let count = self.counts.entry(class).or_insert(0);
         *count += 1;
@@ -155,7 +155,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The operand in a register.
+    /// Returns the operand in a register.
     fn in_register(&mut self, operand: &Operand) -> String {
         match operand {
             Operand::Imm(ty, bits) => {
@@ -293,7 +293,7 @@ impl<'a> Printer<'a> {
         self.line("ret;");
     }
 
-    /// The functions that report failures, one for each place: its message, file, line and
+    /// Returns the functions that report failures, one for each place: its message, file, line and
     /// function.
     fn write_failures(&mut self, out: &mut String) -> std::fmt::Result {
         if self.used_sites.is_empty() {
@@ -328,7 +328,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// The module: what the body needs, and the body.
+    /// Returns the module: what the body needs, and the body.
     fn module(mut self) -> String {
         let mut out = HEADER.to_owned();
         let _ = self.write_module(&mut out);
@@ -369,7 +369,11 @@ impl<'a> Printer<'a> {
                 }
             })
             .collect();
-        writeln!(out, ".visible .entry {}(\n{}\n)\n{{", program.name, params.join(",\n"))?;
+        writeln!(out, ".visible .entry {}(\n{}\n)", program.name, params.join(",\n"))?;
+        if let Some([x, y, z]) = program.rules.block {
+            writeln!(out, ".reqntid {x}, {y}, {z}")?;
+        }
+        writeln!(out, "{{")?;
         for class in Class::ALL {
             if let Some(count) = self.counts.get(&class) {
                 writeln!(out, "\t.reg {} {}<{count}>;", class.declaration(), class.prefix())?;

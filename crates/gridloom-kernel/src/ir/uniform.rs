@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::optimize::variables;
 use super::{Base, Inst, Label, Operand, Program, Reached, Reg, Site, Space, Stmt};
 use std::collections::HashSet;
 
@@ -25,10 +26,8 @@ pub(crate) struct Divergence {
 
 /// Checks that what must be the same in all threads of a launch is.
 pub(crate) fn check(program: &Program) -> Result<(), Divergence> {
-    let mut writes = vec![0u32; program.regs.len()];
-    count_writes(&program.body, &mut writes);
     let mut analysis = Analysis {
-        is_variable: writes.into_iter().map(|count| count > 1).collect(),
+        is_variable: variables(program),
         extents: vec![Extent::Launch; program.regs.len()],
         loops: HashMap::new(),
         same_in_warp: &program.same_in_warp,
@@ -46,18 +45,9 @@ pub(crate) fn check(program: &Program) -> Result<(), Divergence> {
     }
 }
 
-fn count_writes(list: &[Stmt], writes: &mut [u32]) {
-    for stmt in list {
-        if let Stmt::Inst(Inst { dst: Some(dst), .. }) = stmt {
-            writes[dst.0 as usize] += 1;
-        }
-        stmt.inner().into_iter().for_each(|inner| count_writes(inner, writes));
-    }
-}
-
 struct Analysis<'a> {
-    /// Which registers are written in more than one place, so that it matters which of them a
-    /// thread comes by.
+    /// Which registers are written in more than one place, or read where their write may not have
+    /// happened, so that it matters which way a thread came.
     is_variable: Vec<bool>,
     extents: Vec<Extent>,
     /// How far threads agree on leaving a loop or starting its next pass.
@@ -112,8 +102,9 @@ impl Analysis<'_> {
             let control = left.values().copied().fold(control, Extent::max);
             match stmt {
                 Stmt::Inst(inst) => self.write(inst, control),
-                Stmt::SameForAll { value, site } => {
-                    if self.operand(value) != Extent::Launch {
+                Stmt::SameForAll { value, is_in_block, site } => {
+                    let most = if *is_in_block { Extent::Block } else { Extent::Launch };
+                    if self.operand(value) > most {
                         self.wrong.get_or_insert(*site);
                     }
                 }

@@ -11,20 +11,24 @@ use super::{double, power, select_f32};
 /// π/2, in three parts.
 const HALF_PI: [f32; 3] = [1.570_796_4, -4.371_138_8e-8, -1.715_124_5e-15];
 
-/// Returns a number of about 1 times a power of two, rounded once more where the result is
-/// subnormal.
-#[device]
-fn scaled(x: f32, n: i32) -> f32 {
-    let half = n >> 1;
-    let (one, other) = (half.wrapping_add(127), n.wrapping_sub(half).wrapping_add(127));
-    x * f32::from_bits((one as u32) << 23) * f32::from_bits((other as u32) << 23)
-}
+/// Added to a small number, it leaves the nearest integer in the lowest bits of the sum. Conversions
+/// to integers are slow on GPUs.
+const ROUND: f32 = 12_582_912.0;
 
-/// Returns e^r for r in the middle of zero, at most ln 2 / 2 away.
+/// Returns e^r · 4^m for r at most ln 2 away from zero. `shifted` is m + [`ROUND`]. The result is
+/// rounded once more where it is subnormal.
 #[device]
-fn exp_near_zero(r: f32) -> f32 {
-    let p = 1.392_617_6e-3f32.mul_add(r, 8.363_173e-3).mul_add(r, 4.166_655_6e-2).mul_add(r, 0.166_665_78);
-    (r * r).mul_add(p.mul_add(r, 0.5), r) + 1.0
+fn exp_scaled(r: f32, shifted: f32) -> f32 {
+    let p = 1.962_975_1e-4f32
+        .mul_add(r, 1.410_477_8e-3)
+        .mul_add(r, 8.335_935e-3)
+        .mul_add(r, 4.166_123e-2)
+        .mul_add(r, 0.166_666_18)
+        .mul_add(r, 0.500_000_36)
+        .mul_add(r, 1.0)
+        .mul_add(r, 1.0);
+    let scale = f32::from_bits((shifted.to_bits() << 23).wrapping_add(0x3f80_0000));
+    p * scale * scale
 }
 
 /// `x.exp()`.
@@ -32,17 +36,19 @@ fn exp_near_zero(r: f32) -> f32 {
 pub fn exp(x: f32) -> f32 {
     // Past these bounds the result is zero or infinite.
     let y = x.max(-104.5).min(89.5);
-    let n = (y * LOG2_E).round_ties_even();
-    let r = n.mul_add(-3.194_618_4e-5, n.mul_add(-0.693_115_23, y));
-    select_f32(x.is_nan(), x, scaled(exp_near_zero(r), n as i32))
+    let shifted = y.mul_add(0.5 * LOG2_E, ROUND);
+    let m = shifted - ROUND;
+    let r = m.mul_add(-6.389_237e-5, m.mul_add(-1.386_230_5, y));
+    select_f32(x.is_nan(), x, exp_scaled(r, shifted))
 }
 
 /// `x.exp2()`.
 #[device]
 pub fn exp2(x: f32) -> f32 {
     let y = x.max(-151.0).min(129.0);
-    let n = y.round_ties_even();
-    select_f32(x.is_nan(), x, scaled(exp_near_zero((y - n) * LN_2), n as i32))
+    let shifted = y.mul_add(0.5, ROUND);
+    let r = (shifted - ROUND).mul_add(-2.0, y) * LN_2;
+    select_f32(x.is_nan(), x, exp_scaled(r, shifted))
 }
 
 /// Returns the exponent of a positive number, and the logarithm of its mantissa between 2/3 and

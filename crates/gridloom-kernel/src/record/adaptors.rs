@@ -6,6 +6,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use crate::ir::Label;
+use crate::out::EachMine2d;
 use crate::record::arithmetic::{Given, OpAdd, OpMul, add, gt, mul, not};
 use crate::record::control::{again, if_begin, if_end, leave, leave_unless, loop_begin, loop_end, loop_step};
 use crate::record::iterate::{
@@ -15,6 +16,7 @@ use crate::record::memory::{Slice, SliceElement};
 use crate::record::number::Bounded;
 use crate::record::recorder::with;
 use crate::record::value::{KernelType, Opt, R, Scalar, Twin, V, Var, assign, get, lit, refer, var};
+use crate::shared::EachMine;
 
 /// What has the methods of iterators: ranges, `iter()` of slices and arrays, and adaptors.
 pub trait IsIterator: Iterate {}
@@ -42,6 +44,8 @@ iterators! {
     [S: Elements] Rev<Iter<S>>;
     [S: Elements] StepBy<Iter<S>>;
     [T: SliceElement] Parts<T>;
+    [T: KernelType] EachMine<T>;
+    [T: KernelType] EachMine2d<T>;
 }
 
 /// What `zip` takes besides iterators.
@@ -98,6 +102,16 @@ impl<I: Copy> Twin for StepBy<I> {
     }
 }
 impl<T: SliceElement> Twin for Parts<T> {
+    fn get(&self) -> Self {
+        *self
+    }
+}
+impl<T: KernelType> Twin for EachMine<T> {
+    fn get(&self) -> Self {
+        *self
+    }
+}
+impl<T: KernelType> Twin for EachMine2d<T> {
     fn get(&self) -> Self {
         *self
     }
@@ -313,7 +327,7 @@ where
 
 /// The methods of iterators.
 pub trait IteratorMethods: IsIterator {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn rev(self) -> Self::Reversed
     where
         Self: Reversible,
@@ -321,7 +335,7 @@ pub trait IteratorMethods: IsIterator {
         self.reversed()
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn step_by(self, by: V<usize>) -> Self::Strided
     where
         Self: Stridable,
@@ -329,27 +343,27 @@ pub trait IteratorMethods: IsIterator {
         self.strided(by)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn enumerate(self) -> Enumerate<Self> {
         Enumerate(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn map<Y, F: Fn(Self::Item) -> Y + Copy>(self, to: F) -> Map<Self, F> {
         Map(self, to)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn filter<F: Fn(R<Self::Item>) -> V<bool> + Copy>(self, holds: F) -> Filter<Self, F> {
         Filter(self, holds)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn take_while<F: Fn(R<Self::Item>) -> V<bool> + Copy>(self, holds: F) -> TakeWhile<Self, F> {
         TakeWhile(self, holds)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn zip<B: EachPass>(self, other: B) -> Zip<Self, B>
     where
         Self: EachPass,
@@ -357,34 +371,34 @@ pub trait IteratorMethods: IsIterator {
         Zip(self, other)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn take(self, count: V<usize>) -> Take<Self> {
         Take(self, count)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn skip(self, count: V<usize>) -> Skip<Self> {
         Skip(self, count)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn copied(self) -> Copied<Self> {
         Copied(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn cloned(self) -> Copied<Self> {
         Copied(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn for_each(self, act: impl Fn(Self::Item)) {
         let around = iterate(self);
         act(around.next());
         around.end();
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn fold<B: Var>(self, start: B, to: impl Fn(B, Self::Item) -> B) -> B {
         let result = start.own();
         let around = iterate(self);
@@ -394,7 +408,7 @@ pub trait IteratorMethods: IsIterator {
         result.get()
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn sum<T: OpAdd + Scalar>(self) -> V<T>
     where
         Self::Item: Given<T>,
@@ -403,7 +417,7 @@ pub trait IteratorMethods: IsIterator {
         self.fold(V::of_number(0), |sum, item| add(sum, item.given(), line))
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn product<T: OpMul + Scalar>(self) -> V<T>
     where
         Self::Item: Given<T>,
@@ -412,12 +426,12 @@ pub trait IteratorMethods: IsIterator {
         self.fold(V::of_number(1), |product, item| mul(product, item.given(), line))
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn count(self) -> V<usize> {
         self.fold(lit(0), |count: V<usize>, _| count.wrapping_add(lit(1)))
     }
 
-    /// As the method of Rust, of values.
+    /// Does what the method of the standard library does, with values.
     fn min<T: Bounded>(self) -> Opt<V<T>>
     where
         Self: Iterate<Item = V<T>>,
@@ -425,7 +439,7 @@ pub trait IteratorMethods: IsIterator {
         best(self, |best, item| best.min(item))
     }
 
-    /// As the method of Rust, of values.
+    /// Does what the method of the standard library does, with values.
     fn max<T: Bounded>(self) -> Opt<V<T>>
     where
         Self: Iterate<Item = V<T>>,
@@ -433,7 +447,7 @@ pub trait IteratorMethods: IsIterator {
         best(self, |best, item| best.max(item))
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn any(self, holds: impl Fn(Self::Item) -> V<bool>) -> V<bool> {
         let result = var(lit(false));
         let around = iterate(self);
@@ -445,12 +459,12 @@ pub trait IteratorMethods: IsIterator {
         get(&result)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn all(self, holds: impl Fn(Self::Item) -> V<bool>) -> V<bool> {
         not(self.any(|item| not(holds(item))))
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn position(self, holds: impl Fn(Self::Item) -> V<bool>) -> Opt<V<usize>> {
         let result = Opt { __some: var(lit(false)), __value: var(lit(0usize)) };
         let around = iterate(Enumerate(self));
@@ -464,7 +478,7 @@ pub trait IteratorMethods: IsIterator {
         result.get()
     }
 
-    /// As the method of Rust, of values.
+    /// Does what the method of the standard library does, with values.
     fn find(self, holds: impl Fn(R<Self::Item>) -> V<bool>) -> Opt<Self::Item>
     where
         Self::Item: Var,
@@ -481,7 +495,7 @@ pub trait IteratorMethods: IsIterator {
         result.get()
     }
 
-    /// As the method of Rust, of values.
+    /// Does what the method of the standard library does, with values.
     fn last(self) -> Opt<Self::Item>
     where
         Self::Item: Var,
@@ -497,7 +511,7 @@ pub trait IteratorMethods: IsIterator {
 }
 impl<I: IsIterator> IteratorMethods for I {}
 
-/// The item that the others leave over.
+/// Returns the item that the others leave over.
 fn best<T: Bounded, I: Iterate<Item = V<T>>>(items: I, choose: impl Fn(V<T>, V<T>) -> V<T>) -> Opt<V<T>> {
     let result = Opt { __some: var(lit(false)), __value: V::<T>::declare() };
     let around = iterate(items);

@@ -30,7 +30,7 @@ impl Op {
     }
 }
 
-/// The value of `bits` in a type, as 64 bits of its value.
+/// Returns the value of `bits` in a type, as 64 bits of its value.
 pub(crate) fn narrow_bits(ty: Ty, bits: u64) -> u64 {
     match ty {
         Ty::U8 => bits & 0xff,
@@ -59,7 +59,7 @@ pub(crate) fn normalize(r: &mut Recorder, ty: Ty, value: Operand) -> Operand {
     }
 }
 
-/// The result of an integer operator on numbers that are known; `None` where it overflows.
+/// Returns the result of an integer operator on numbers that are known; `None` where it overflows.
 fn fold(op: Op, ty: Ty, a: u64, b: u64) -> (u64, bool) {
     let (wide_a, wide_b) = if ty.is_signed() {
         (i128::from(a as i64), i128::from(b as i64))
@@ -76,7 +76,7 @@ fn fold(op: Op, ty: Ty, a: u64, b: u64) -> (u64, bool) {
     (bits, value == exact)
 }
 
-/// An integer operator that wraps around.
+/// Records an integer operator that wraps around.
 pub(crate) fn wrapping(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand) -> Operand {
     if let (Operand::Imm(_, a), Operand::Imm(_, b)) = (a, b) {
         return Operand::Imm(ty, fold(op, ty, a, b).0);
@@ -89,7 +89,7 @@ pub(crate) fn wrapping(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand)
     normalize(r, ty, raw)
 }
 
-/// An integer operator, and whether it overflowed.
+/// Records an integer operator. Returns its result, and whether it overflowed.
 pub(crate) fn overflowing(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand) -> (Operand, Operand) {
     if let (Operand::Imm(_, a), Operand::Imm(_, b)) = (a, b) {
         let (bits, is_exact) = fold(op, ty, a, b);
@@ -136,8 +136,8 @@ pub(crate) fn overflowing(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Opera
     (value, lost)
 }
 
-/// An integer operator as Rust has it: overflow fails where the program checks for it, else wraps
-/// around.
+/// Records an integer operator as Rust has it: overflow fails where the program checks for it, else
+/// wraps around.
 fn integer(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand) -> Operand {
     if !r.is_overflow_checked() {
         return wrapping(r, op, ty, a, b);
@@ -193,7 +193,7 @@ pub(crate) fn rounded(r: &mut Recorder, ty: Ty, value: Operand) -> Operand {
     }
 }
 
-/// An operation on floating-point numbers, in the precision that the device has for it.
+/// Records an operation on floating-point numbers, in the precision that the device has for it.
 pub(crate) fn floating(r: &mut Recorder, op: &'static str, ty: Ty, args: &[Operand]) -> Operand {
     match ty {
         Ty::F16 | Ty::Bf16 => {
@@ -218,7 +218,7 @@ fn arithmetic(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand) -> Opera
     floating(r, name, ty, &[a, b])
 }
 
-/// The least value of a signed integer.
+/// Returns the least value of a signed integer.
 pub(crate) fn least(ty: Ty) -> Operand {
     Operand::Imm(ty, (-1i64 << (ty.bits() - 1)) as u64)
 }
@@ -511,7 +511,7 @@ impl OpNot for bool {
     }
 }
 
-/// The amount of a shift in 32 bits, below the number of bits of the type.
+/// Returns the amount of a shift in 32 bits, below the number of bits of the type.
 pub(crate) fn shift_amount(r: &mut Recorder, ty: Ty, by_ty: Ty, by: Operand) -> Operand {
     let mask = Operand::Imm(Ty::U32, u64::from(ty.bits()) - 1);
     match by {

@@ -44,7 +44,7 @@ fn branch(r: &mut super::recorder::Recorder, cond: V<bool>, then: Vec<Stmt>, oth
     }
 }
 
-/// The result of a branch, in a variable that other branches also write.
+/// Returns the result of a branch, in a variable that other branches also write.
 pub fn result<X: Var>(value: X) -> X {
     let variable = X::declare();
     variable.assign(value);

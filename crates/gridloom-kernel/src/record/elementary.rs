@@ -76,19 +76,19 @@ functions!(
 );
 
 impl<T: Elementary> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn powi(self, n: V<i32>) -> V<T> {
         T::powi(self, n)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn sin_cos(self) -> (V<T>, V<T>) {
         T::sin_cos(self)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn log(self, base: V<T>) -> V<T> {
         T::div(self.ln(), base.ln())
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn to_degrees(self) -> V<T> {
         let factor = match T::TY {
             Ty::F32 => f64::from(57.295_78_f32),
@@ -96,7 +96,7 @@ impl<T: Elementary> V<T> {
         };
         T::mul(self, <T as Elementary>::number(factor))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn to_radians(self) -> V<T> {
         let factor = match T::TY {
             Ty::F32 => f64::from(0.017_453_292_f32),

@@ -39,7 +39,7 @@ fn bits_ty(ty: Ty) -> Ty {
     if ty == Ty::F64 { Ty::U64 } else { Ty::U32 }
 }
 
-/// The bits of a number of 32 or 64 bits.
+/// Returns the bits of a number of 32 or 64 bits.
 fn bits(r: &mut Recorder, ty: Ty, a: Operand) -> Operand {
     let to = bits_ty(ty);
     match a {
@@ -55,7 +55,7 @@ fn of_bits(r: &mut Recorder, ty: Ty, a: Operand) -> Operand {
     }
 }
 
-/// The number of one with the sign of another.
+/// Returns the number of one with the sign of another.
 fn copysign(r: &mut Recorder, ty: Ty, a: Operand, sign: Operand) -> Operand {
     let to = bits_ty(ty);
     let mask = 1u64 << (ty.bits() - 1);
@@ -67,7 +67,7 @@ fn copysign(r: &mut Recorder, ty: Ty, a: Operand, sign: Operand) -> Operand {
     of_bits(r, ty, both)
 }
 
-/// A number of the type.
+/// Returns a number of the type.
 fn number(ty: Ty, value: f64) -> Operand {
     match ty {
         Ty::F64 => Operand::Imm(ty, value.to_bits()),
@@ -95,23 +95,23 @@ fn to_whole(r: &mut Recorder, op: &'static str, ty: Ty, a: Operand) -> Operand {
 }
 
 impl<T: Float> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn sqrt(self) -> V<T> {
         one(self, |r, ty, a| floating(r, "sqrt.rn", ty, &[a]))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn floor(self) -> V<T> {
         one(self, |r, ty, a| to_whole(r, "cvt.rmi", ty, a))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn ceil(self) -> V<T> {
         one(self, |r, ty, a| to_whole(r, "cvt.rpi", ty, a))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn trunc(self) -> V<T> {
         one(self, |r, ty, a| to_whole(r, "cvt.rzi", ty, a))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn round_ties_even(self) -> V<T> {
         one(self, |r, ty, a| to_whole(r, "cvt.rni", ty, a))
     }
@@ -130,11 +130,11 @@ impl<T: Float> V<T> {
             })
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn fract(self) -> V<T> {
         T::sub(self, self.trunc())
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn recip(self) -> V<T> {
         with(|r| {
             let a = self.operand(r);
@@ -146,14 +146,14 @@ impl<T: Float> V<T> {
             V::of(floating(r, "div.rn", T::TY, &[unit, a]))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_nan(self) -> V<bool> {
         one(self, |r, ty, a| {
             let a = widened(r, ty, a);
             r.compute("setp.nan", if ty == Ty::F64 { "f64" } else { "f32" }, Ty::Bool, &[a, a])
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_finite(self) -> V<bool> {
         one(self, |r, ty, a| {
             let a = widened(r, ty, a);
@@ -162,7 +162,7 @@ impl<T: Float> V<T> {
             compare(r, "setp.lt", ty, size, number(ty, f64::INFINITY))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_infinite(self) -> V<bool> {
         one(self, |r, ty, a| {
             let a = widened(r, ty, a);
@@ -186,7 +186,7 @@ impl<T: WholeFloat> V<T> {
             V::of(r.compute("fma.rn", T::TY.suffix(), T::TY, &[a, b, c]))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn to_bits(self) -> V<T::Bits> {
         one(self, bits)
     }
@@ -197,14 +197,14 @@ impl<T: WholeFloat> V<T> {
             V::of(of_bits(r, T::TY, value))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn copysign(self, sign: V<T>) -> V<T> {
         with(|r| {
             let (a, sign) = (self.operand(r), sign.operand(r));
             V::of(copysign(r, T::TY, a, sign))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_sign_negative(self) -> V<bool> {
         one(self, |r, ty, a| {
             let a = bits(r, ty, a);
@@ -213,7 +213,7 @@ impl<T: WholeFloat> V<T> {
             compare(r, "setp.ne", to, sign, Operand::Imm(to, 0))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_sign_positive(self) -> V<bool> {
         super::arithmetic::not(self.is_sign_negative())
     }

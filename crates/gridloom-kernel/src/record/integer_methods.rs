@@ -83,7 +83,7 @@ fn overflows<T: Int>(op: Op, a: V<T>, b: V<T>) -> (V<T>, V<bool>) {
     })
 }
 
-/// The greatest value.
+/// Returns the greatest value.
 pub(crate) fn most(ty: Ty) -> Operand {
     let bits = ty.bits() - u32::from(ty.is_signed());
     Operand::Imm(ty, if bits == 64 { u64::MAX } else { (1 << bits) - 1 })
@@ -147,7 +147,7 @@ fn trailing_zeros(r: &mut Recorder, ty: Ty, a: Operand) -> Operand {
     leading_zeros(r, ty, reversed)
 }
 
-/// The same bits without a sign.
+/// Returns the same bits without a sign.
 fn as_unsigned(ty: Ty) -> Ty {
     match ty {
         Ty::I8 => Ty::U8,
@@ -211,23 +211,23 @@ fn euclid(r: &mut Recorder, ty: Ty, a: Operand, b: Operand, is_remainder: bool) 
 }
 
 impl<T: Int + Unsigned + OpOrd> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_add(self, other: V<T>) -> V<T> {
         two(self, other, |r, ty, a, b| wrapping(r, Op::Add, ty, a, b))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_sub(self, other: V<T>) -> V<T> {
         two(self, other, |r, ty, a, b| wrapping(r, Op::Sub, ty, a, b))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_mul(self, other: V<T>) -> V<T> {
         two(self, other, |r, ty, a, b| wrapping(r, Op::Mul, ty, a, b))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_neg(self) -> V<T> {
         one(self, |r, ty, a| wrapping(r, Op::Sub, ty, Operand::Imm(ty, 0), a))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_shl(self, by: V<u32>) -> V<T> {
         with(|r| {
             let (a, by) = (self.operand(r), by.operand(r));
@@ -235,7 +235,7 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
             V::of(shift(r, true, T::TY, a, by))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_shr(self, by: V<u32>) -> V<T> {
         with(|r| {
             let (a, by) = (self.operand(r), by.operand(r));
@@ -243,87 +243,87 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
             V::of(shift(r, false, T::TY, a, by))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_add(self, other: V<T>) -> Opt<V<T>> {
         checked(Op::Add, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_sub(self, other: V<T>) -> Opt<V<T>> {
         checked(Op::Sub, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_mul(self, other: V<T>) -> Opt<V<T>> {
         checked(Op::Mul, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn overflowing_add(self, other: V<T>) -> (V<T>, V<bool>) {
         overflows(Op::Add, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn overflowing_sub(self, other: V<T>) -> (V<T>, V<bool>) {
         overflows(Op::Sub, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn overflowing_mul(self, other: V<T>) -> (V<T>, V<bool>) {
         overflows(Op::Mul, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn saturating_add(self, other: V<T>) -> V<T> {
         saturating(Op::Add, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn saturating_sub(self, other: V<T>) -> V<T> {
         saturating(Op::Sub, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn saturating_mul(self, other: V<T>) -> V<T> {
         saturating(Op::Mul, self, other)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn count_ones(self) -> V<u32> {
         one(self, |r, ty, a| count(r, "popc", ty, a))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn count_zeros(self) -> V<u32> {
         one(self, |r, ty, a| {
             let ones = count(r, "popc", ty, a);
             r.compute("sub", "u32", Ty::U32, &[Operand::Imm(Ty::U32, ty.bits().into()), ones])
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn leading_zeros(self) -> V<u32> {
         one(self, leading_zeros)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn trailing_zeros(self) -> V<u32> {
         one(self, trailing_zeros)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn reverse_bits(self) -> V<T> {
         one(self, reverse)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn rotate_left(self, by: V<u32>) -> V<T> {
         with(|r| {
             let (a, by) = (self.operand(r), by.operand(r));
             V::of(rotate(r, true, T::TY, a, by))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn rotate_right(self, by: V<u32>) -> V<T> {
         with(|r| {
             let (a, by) = (self.operand(r), by.operand(r));
             V::of(rotate(r, false, T::TY, a, by))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_power_of_two(self) -> V<bool> {
         one(self, |r, ty, a| {
             let ones = count(r, "popc", ty, a);
             compare(r, "setp.eq", Ty::U32, ones, Operand::Imm(Ty::U32, 1))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn abs_diff(self, other: V<T>) -> V<T::Unsigned> {
         two(self, other, |r, ty, a, b| {
             let is_less = compare(r, "setp.lt", ty, a, b);
@@ -333,7 +333,7 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
             convert(r, ty, as_unsigned(ty), difference)
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn div_ceil(self, other: V<T>) -> V<T> {
         let quotient = T::div(self, other);
         two(self, other, |r, ty, a, b| {
@@ -370,22 +370,22 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
 }
 
 impl<T: Int + Unsigned + OpNeg + OpOrd> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_abs(self) -> V<T> {
         one(self, magnitude)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn unsigned_abs(self) -> V<T::Unsigned> {
         one(self, |r, ty, a| {
             let size = magnitude(r, ty, a);
             convert(r, ty, as_unsigned(ty), size)
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_negative(self) -> V<bool> {
         one(self, |r, ty, a| compare(r, "setp.lt", ty, a, Operand::Imm(ty, 0)))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_positive(self) -> V<bool> {
         one(self, |r, ty, a| compare(r, "setp.gt", ty, a, Operand::Imm(ty, 0)))
     }

@@ -32,7 +32,7 @@ fn divide<T: Int>(op: &'static str, a: V<T>, b: V<T>) -> V<T> {
     })
 }
 
-/// The power by repeated squaring, and whether it overflowed.
+/// Returns the power by repeated squaring, and whether it overflowed.
 fn power<T: Int + OpOrd>(base: V<T>, exponent: V<u32>) -> (V<T>, V<bool>) {
     let product = |a: V<T>, b: V<T>| {
         with(|r| {
@@ -62,34 +62,34 @@ fn power<T: Int + OpOrd>(base: V<T>, exponent: V<u32>) -> (V<T>, V<bool>) {
 }
 
 impl<T: Int + Unsigned + OpOrd> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_div(self, other: V<T>) -> Opt<V<T>> {
         let (fits, by) = divisor(self, other, true);
         Opt { __some: fits, __value: divide("div", self, by) }
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_rem(self, other: V<T>) -> Opt<V<T>> {
         let (fits, by) = divisor(self, other, true);
         Opt { __some: fits, __value: divide("rem", self, by) }
     }
-    /// As the method of Rust. A divisor of zero fails the launch.
+    /// Does what the method of the standard library does. A divisor of zero fails the launch.
     pub fn wrapping_div(self, other: V<T>) -> V<T> {
         require_divisor(other, "attempt to divide by zero");
         let (fits, by) = divisor(self, other, true);
         select(fits, divide("div", self, by), self)
     }
-    /// As the method of Rust. A divisor of zero fails the launch.
+    /// Does what the method of the standard library does. A divisor of zero fails the launch.
     pub fn wrapping_rem(self, other: V<T>) -> V<T> {
         require_divisor(other, "attempt to calculate the remainder with a divisor of zero");
         let (fits, by) = divisor(self, other, true);
         select(fits, divide("rem", self, by), number(0))
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_neg(self) -> Opt<V<T>> {
         let (value, lost) = self.overflowing_neg();
         Opt { __some: not(lost), __value: value }
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn overflowing_neg(self) -> (V<T>, V<bool>) {
         with(|r| {
             let a = self.operand(r);
@@ -97,24 +97,24 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
             (V::of(value), V::of(lost))
         })
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_shl(self, by: V<u32>) -> Opt<V<T>> {
         Opt { __some: lt(by, lit(T::TY.bits())), __value: self.wrapping_shl(by) }
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_shr(self, by: V<u32>) -> Opt<V<T>> {
         Opt { __some: lt(by, lit(T::TY.bits())), __value: self.wrapping_shr(by) }
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_pow(self, exponent: V<u32>) -> Opt<V<T>> {
         let (value, lost) = power(self, exponent);
         Opt { __some: not(lost), __value: value }
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn wrapping_pow(self, exponent: V<u32>) -> V<T> {
         power(self, exponent).0
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn saturating_pow(self, exponent: V<u32>) -> V<T> {
         let (value, lost) = power(self, exponent);
         let most = crate::record::integer_methods::most(T::TY);
@@ -126,15 +126,15 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
         }
         select(lost, bound, value)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn leading_ones(self) -> V<u32> {
         complement(self).leading_zeros()
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn trailing_ones(self) -> V<u32> {
         complement(self).trailing_zeros()
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn swap_bytes(self) -> V<T> {
         let bytes = u64::from(T::TY.bits() / 8);
         (0..bytes).fold(number(0), |sum: V<T>, index| {
@@ -150,7 +150,8 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
             V::of(r.compute("shr", suffix, T::TY, &[a, Operand::Imm(Ty::U32, by)]))
         })
     }
-    /// As the method of Rust. Fails the launch where the number is not positive.
+    /// Does what the method of the standard library does. Fails the launch where the number is not
+    /// positive.
     pub fn ilog2(self) -> V<u32> {
         let line = with(|r| r.line_now());
         crate::record::control::require(
@@ -160,7 +161,7 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
         );
         lit(T::TY.bits() - 1).wrapping_sub(self.leading_zeros())
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_ilog2(self) -> Opt<V<u32>> {
         Opt { __some: lt(number(0), self), __value: lit(T::TY.bits() - 1).wrapping_sub(self.leading_zeros()) }
     }
@@ -239,16 +240,16 @@ fn require_divisor<T: Int>(b: V<T>, message: &str) {
 }
 
 impl<T: Int + Unsigned + OpNeg + OpOrd> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn checked_abs(self) -> Opt<V<T>> {
         Opt { __some: ne(self, V::of(least(T::TY))), __value: self.wrapping_abs() }
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn saturating_neg(self) -> V<T> {
         let (value, lost) = self.overflowing_neg();
         select(lost, V::of(crate::record::integer_methods::most(T::TY)), value)
     }
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn saturating_abs(self) -> V<T> {
         let most = V::of(crate::record::integer_methods::most(T::TY));
         select(eq(self, V::of(least(T::TY))), most, self.wrapping_abs())

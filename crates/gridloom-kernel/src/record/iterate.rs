@@ -101,7 +101,7 @@ pub struct StepBy<I>(I, V<usize>);
 
 /// The methods of ranges that are not those of iterators.
 pub trait RangeMethods<T: KernelType>: Sized {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     fn contains(&self, value: R<V<T>>) -> V<bool>;
 }
 
@@ -261,7 +261,7 @@ pub trait Elements: Copy {
     type Place: Copy;
     #[doc(hidden)]
     fn count(&self) -> V<usize>;
-    /// The place of an element whose index is in range.
+    /// Returns the place of an element whose index is in range.
     #[doc(hidden)]
     fn place(&self, index: V<usize>) -> Self::Place;
 }
@@ -291,17 +291,17 @@ impl<T: KernelType, const N: usize> Elements for V<[T; N]> {
 }
 
 impl<T: SliceElement> Slice<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn iter(self) -> Iter<Slice<T>> {
         Iter(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn iter_mut(self) -> Iter<Slice<T>> {
         Iter(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn windows(self, size: V<usize>) -> Parts<T> {
         let line = current_line();
         super::control::require(not(eq(size, lit(0))), "window size must be non-zero", line);
@@ -311,7 +311,7 @@ impl<T: SliceElement> Slice<T> {
         Parts { slice: self, size, stride: lit(1), count }
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn chunks_exact(self, size: V<usize>) -> Parts<T> {
         let line = current_line();
         super::control::require(not(eq(size, lit(0))), "chunk size must be non-zero", line);
@@ -321,12 +321,12 @@ impl<T: SliceElement> Slice<T> {
 }
 
 impl<T: KernelType, const N: usize> V<[T; N]> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn iter(self) -> Iter<V<[T; N]>> {
         Iter(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn iter_mut(self) -> Iter<V<[T; N]>> {
         Iter(self)
     }
@@ -487,7 +487,7 @@ pub struct Loop<I: Iterate> {
 }
 
 impl<I: Iterate> Loop<I> {
-    /// The item of a pass.
+    /// Returns the item of a pass.
     pub fn next(&self) -> I::Item {
         I::next(&self.state, self.around)
     }

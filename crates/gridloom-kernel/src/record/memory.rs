@@ -80,14 +80,14 @@ impl<T> Var for Slice<T> {
     }
 }
 
-/// The bytes before the element at an index that is known, if they fit into an instruction.
+/// Returns the bytes before the element at an index that is known, if they fit into an instruction.
 fn known_offset(index: Operand, size: usize) -> Option<i64> {
     let Operand::Imm(_, index) = index else { return None };
     let offset = index.checked_mul(size as u64)?;
     i32::try_from(offset).ok().map(i64::from)
 }
 
-/// The place of the element at an index that was checked.
+/// Returns the place of the element at an index that was checked.
 fn element_at(r: &mut Recorder, space: Space, base: Operand, index: Operand, size: usize) -> Mem {
     if let Space::Shared | Space::SharedRead = space {
         // The memory of a block is small: addresses in it have 32 bits.
@@ -121,7 +121,7 @@ impl<T> Slice<T> {
         with(|r| self.base.operand(r) == other.base.operand(r) && self.len.operand(r) == other.len.operand(r))
     }
 
-    /// The same memory as atomic numbers.
+    /// Returns the same memory as atomic numbers.
     pub(crate) fn of_atomics(self) -> Slice<crate::Atomic<T>> {
         Slice { space: self.space, base: self.base, len: self.len, element: PhantomData }
     }
@@ -132,12 +132,12 @@ impl<T: SliceElement> Slice<T> {
         Slice { space, base, len, element: PhantomData }
     }
 
-    /// The slice as it is now.
+    /// Returns the slice as it is now.
     pub(crate) fn get_twin(&self) -> Self {
         Slice { base: self.base.get(), len: self.len.get(), ..*self }
     }
 
-    /// The same memory of a block, while it is read or written.
+    /// Returns the same memory of a block, while it is read or written.
     pub(crate) fn in_phase(self, is_read: bool) -> Self {
         let space = match (self.space, is_read) {
             (Space::Shared | Space::SharedRead, true) => Space::SharedRead,
@@ -148,7 +148,7 @@ impl<T: SliceElement> Slice<T> {
         Slice { space, ..self }
     }
 
-    /// The place of an element whose index is known to be in range.
+    /// Returns the place of an element whose index is known to be in range.
     pub(crate) fn unchecked(&self, index: V<usize>) -> T::Element {
         with(|r| {
             let (base, index) = (self.base.operand(r), index.operand(r));
@@ -170,39 +170,47 @@ impl<T: SliceElement> Slice<T> {
         index.part(self, what)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn len(self) -> V<usize> {
         self.len.get()
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_empty(self) -> V<bool> {
         super::arithmetic::eq(self.len(), super::value::lit(0))
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn get(self, index: V<usize>) -> Opt<R<T::Element>> {
         let is_inside = super::arithmetic::lt(index, self.len());
         // Nothing is accessed until the option is looked at.
         Opt { __some: is_inside, __value: R { __place: self.unchecked(index) } }
     }
 
-    /// As the method of Rust. The caller promises that the index is in range.
+    /// Does what the method of the standard library does. The caller promises that the index is in
+    /// range.
     pub fn get_unchecked(self, index: V<usize>) -> R<T::Element> {
         R { __place: self.unchecked(index) }
     }
 
-    /// As the method of Rust. The caller promises that the index is in range.
+    /// Does what the method of the standard library does. The caller promises that the index is in
+    /// range.
     pub fn get_unchecked_mut(self, index: V<usize>) -> R<T::Element> {
         self.get_unchecked(index)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn first(self) -> Opt<R<T::Element>> {
         self.get(super::value::lit(0))
     }
 
-    /// A part that was checked to be inside.
+    /// Does what the method of the standard library does.
+    pub fn last(self) -> Opt<R<T::Element>> {
+        // An empty slice has no index that is below its length.
+        self.get(self.len().wrapping_sub(super::value::lit(1)))
+    }
+
+    /// Returns a part that was checked to be inside.
     fn part(self, start: V<usize>, end: V<usize>) -> Slice<T> {
         with(|r| {
             let (start, end) = (start.operand(r), end.operand(r));
@@ -307,7 +315,8 @@ impl<T: KernelType, const N: usize> Typed for [T; N] {
     type Twin = V<[T; N]>;
 }
 
-impl<T: KernelType, const N: usize> KernelType for [T; N] {
+// SAFETY: the places of elements are made by `place_of`, whose index was checked or promised.
+unsafe impl<T: KernelType, const N: usize> KernelType for [T; N] {
     type Handle = ArrayHandle;
 
     fn declare() -> ArrayHandle {
@@ -409,12 +418,13 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
         })
     }
 
-    /// The element of a pattern, whose index is in range.
+    /// Returns the element of a pattern, whose index is in range.
     pub fn __element(self, index: usize) -> V<T> {
         self.place_of(super::value::lit(index))
     }
 
-    /// The element of a pattern with `..` before it: the last one is the first from the end.
+    /// Returns the element of a pattern with `..` before it: the last one is the first from the
+    /// end.
     pub fn __element_from_end(self, count: usize) -> V<T> {
         self.place_of(super::value::lit(N - count))
     }
@@ -430,12 +440,13 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
         self.place_of(index)
     }
 
-    /// As the method of Rust. The caller promises that the index is in range.
+    /// Does what the method of the standard library does. The caller promises that the index is in
+    /// range.
     pub fn get_unchecked(self, index: V<usize>) -> R<V<T>> {
         R { __place: self.place_of(index) }
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
     pub fn len(self) -> V<usize> {
         super::value::lit(N)
@@ -460,7 +471,7 @@ pub fn repeat<T: KernelType, const N: usize>(value: V<T>) -> V<[T; N]> {
     array
 }
 
-/// The scalar at a place of the parameters.
+/// Returns the scalar at a place of the parameters.
 pub(crate) fn param_scalar<T: Scalar>(param: u32, offset: usize) -> V<T> {
     V::<T>::new(T::place(Mem {
         space: Space::Param,

@@ -39,7 +39,7 @@ pub use kernel::{Recorded, record_anew, record_kernel};
 pub use memory::{ArrayHandle, Slice, SliceElement, SliceIndex, array, repeat};
 pub use number::{Bounded, Euclid, Signed};
 pub use output::{Printed, print, printed};
-pub use param::{Conditional, KernelParam, Read, Share, Value, Write, param};
+pub use param::{Conditional, KernelParam, Read, Share, Value, Write, fuse_products, param, require_block};
 pub use recorder::{Entered, RecordError, at, enter};
 pub use value::{
     Cast, Constant, Dereference, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var,

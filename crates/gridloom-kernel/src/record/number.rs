@@ -29,41 +29,43 @@ pub trait Euclid: KernelType {
 }
 
 impl<T: Euclid> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn div_euclid(self, other: V<T>) -> V<T> {
         T::div_euclid(self, other)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn rem_euclid(self, other: V<T>) -> V<T> {
         T::rem_euclid(self, other)
     }
 }
 
 impl<T: Bounded> V<T> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn min(self, other: V<T>) -> V<T> {
         T::min(self, other)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn max(self, other: V<T>) -> V<T> {
         T::max(self, other)
     }
 
-    /// As the method of Rust. Fails where the bounds are the wrong way round.
+    /// Does what the method of the standard library does. Fails where the bounds are the wrong way
+    /// round.
     pub fn clamp(self, low: V<T>, high: V<T>) -> V<T> {
         T::clamp(self, low, high)
     }
 }
 
 impl<T: Signed> V<T> {
-    /// As the method of Rust. For integers, overflow fails where the program checks for it.
+    /// Does what the method of the standard library does. For integers, overflow fails where the
+    /// program checks for it.
     pub fn abs(self) -> V<T> {
         T::abs(self)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn signum(self) -> V<T> {
         T::signum(self)
     }

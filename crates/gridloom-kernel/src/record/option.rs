@@ -6,12 +6,12 @@ use crate::record::recorder::with;
 use crate::record::value::{Opt, R, Scalar, Twin, V, Var, lit, refer};
 
 impl<X: Twin> Opt<X> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_some(self) -> V<bool> {
         self.__some.get()
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_none(self) -> V<bool> {
         not(self.__some.get())
     }
@@ -22,19 +22,19 @@ impl<X: Twin> Opt<X> {
         self.__value.get()
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn unwrap(self) -> X {
         self.require("called `Option::unwrap()` on a `None` value")
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn expect(self, message: &str) -> X {
         self.require(message)
     }
 }
 
 impl<X: Var> Opt<X> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn unwrap_or(self, other: X) -> X {
         let result = X::declare();
         let some = if_begin(self.__some.get());
@@ -45,12 +45,12 @@ impl<X: Var> Opt<X> {
         result
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn unwrap_or_else(self, other: impl FnOnce() -> X) -> X {
         self.map_or_else(other, |value| value)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn or(self, other: Opt<X>) -> Opt<X> {
         let result = Opt::declare();
         let some = if_begin(self.__some.get());
@@ -61,7 +61,7 @@ impl<X: Var> Opt<X> {
         result
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn filter(self, holds: impl FnOnce(R<X>) -> V<bool>) -> Opt<X> {
         let result: Opt<X> = Opt { __some: V::declare(), __value: self.__value.get() };
         result.__some.assign(lit(false));
@@ -73,22 +73,22 @@ impl<X: Var> Opt<X> {
 }
 
 impl<X: Twin> Opt<X> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_some_and(self, holds: impl FnOnce(X) -> V<bool>) -> V<bool> {
         self.map_or(lit(false), holds)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn is_none_or(self, holds: impl FnOnce(X) -> V<bool>) -> V<bool> {
         self.map_or(lit(true), holds)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn map_or<Y: Var>(self, other: Y, to: impl FnOnce(X) -> Y) -> Y {
         self.map_or_else(|| other, to)
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn map_or_else<Y: Var>(self, other: impl FnOnce() -> Y, to: impl FnOnce(X) -> Y) -> Y {
         let result = Y::declare();
         let some = if_begin(self.__some.get());
@@ -99,7 +99,7 @@ impl<X: Twin> Opt<X> {
         result
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn and_then<Y: Var>(self, to: impl FnOnce(X) -> Opt<Y>) -> Opt<Y> {
         let result = Opt { __some: V::declare(), __value: Y::declare() };
         let some = if_begin(self.__some.get());
@@ -110,13 +110,13 @@ impl<X: Twin> Opt<X> {
         result
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn zip<Y: Twin>(self, other: Opt<Y>) -> Opt<(X, Y)> {
         let is_both = bit_and(self.__some.get(), other.__some.get(), 0);
         Opt { __some: is_both, __value: (self.__value.get(), other.__value.get()) }
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn map<Y: Var>(self, to: impl FnOnce(X) -> Y) -> Opt<Y> {
         let result = Opt { __some: V::declare(), __value: Y::declare() };
         let some = if_begin(self.__some.get());
@@ -130,7 +130,7 @@ impl<X: Twin> Opt<X> {
 }
 
 impl<X: Twin> Opt<R<X>> {
-    /// As the method of Rust. Where there is no value, nothing is read.
+    /// Does what the method of the standard library does. Where there is no value, nothing is read.
     pub fn copied(self) -> Opt<X>
     where
         X: Var,
@@ -138,7 +138,7 @@ impl<X: Twin> Opt<R<X>> {
         self.map(|value| value.__place.get())
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn cloned(self) -> Opt<X>
     where
         X: Var,
@@ -148,19 +148,19 @@ impl<X: Twin> Opt<R<X>> {
 }
 
 impl<T: Scalar> Opt<V<T>> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn unwrap_or_default(self) -> V<T> {
         self.unwrap_or(V::of_number(0))
     }
 }
 
 impl V<bool> {
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn then_some<X: Twin>(self, value: X) -> Opt<X> {
         Opt { __some: self, __value: value }
     }
 
-    /// As the method of Rust.
+    /// Does what the method of the standard library does.
     pub fn then<X: Var>(self, value: impl FnOnce() -> X) -> Opt<X> {
         let result = Opt { __some: self.get(), __value: X::declare() };
         let holds = if_begin(result.__some);

@@ -37,7 +37,11 @@ pub struct Conditional(());
     message = "a kernel cannot have a parameter of type `{Self}`",
     note = "parameters are plain values (`Pod`), slices `&[T]` to read, `Out<T>` to write, `&[Atomic<T>]` to share, and `SetCondition`"
 )]
-pub trait KernelParam: Typed {
+///
+/// # Safety
+/// What is recorded uses memory as the contract of `Param` says: it is read, owned by threads, or
+/// shared by atomic operations.
+pub unsafe trait KernelParam: Typed {
     /// What a launch gives for it.
     type Param: 'static;
     #[doc(hidden)]
@@ -51,7 +55,8 @@ fn declare(bytes: usize, align: usize) -> u32 {
     })
 }
 
-impl<T: KernelType + Pod> KernelParam for T {
+// SAFETY: no memory.
+unsafe impl<T: KernelType + Pod> KernelParam for T {
     type Param = Value<T>;
 
     fn record() -> V<T> {
@@ -64,7 +69,8 @@ impl<T: KernelType + Pod> KernelParam for T {
     }
 }
 
-impl<T: KernelType + Pod> KernelParam for &[T] {
+// SAFETY: a `Slice` that is read alone.
+unsafe impl<T: KernelType + Pod> KernelParam for &[T] {
     type Param = Read<T>;
 
     fn record() -> Slice<T> {
@@ -73,7 +79,8 @@ impl<T: KernelType + Pod> KernelParam for &[T] {
     }
 }
 
-impl<T: KernelType + Pod> KernelParam for Out<'_, T> {
+// SAFETY: `OutTwin` gives threads the elements that they own.
+unsafe impl<T: KernelType + Pod> KernelParam for Out<'_, T> {
     type Param = Write<T>;
 
     fn record() -> OutTwin<T> {
@@ -83,7 +90,8 @@ impl<T: KernelType + Pod> KernelParam for Out<'_, T> {
     }
 }
 
-impl<T: AtomicNumber + Pod> KernelParam for &[Atomic<T>] {
+// SAFETY: an element has atomic operations alone.
+unsafe impl<T: AtomicNumber + Pod> KernelParam for &[Atomic<T>] {
     type Param = Share<T>;
 
     fn record() -> Slice<Atomic<T>> {
@@ -92,7 +100,8 @@ impl<T: AtomicNumber + Pod> KernelParam for &[Atomic<T>] {
     }
 }
 
-impl KernelParam for SetCondition<'_> {
+// SAFETY: no memory.
+unsafe impl KernelParam for SetCondition<'_> {
     type Param = Conditional;
 
     fn record() -> SetConditionTwin {
@@ -107,7 +116,27 @@ fn address_and_length() -> (V<u64>, V<usize>) {
     (param_scalar(address, 0), param_scalar(length, 0))
 }
 
-/// The next parameter of the kernel that is recorded.
+/// Returns the next parameter of the kernel that is recorded.
 pub fn param<T: KernelParam>() -> T::Twin {
     T::record()
+}
+
+/// States the exact size of the blocks of the kernel that is recorded. Launches with others are
+/// refused, and what depends on it is computed when the kernel is loaded.
+pub fn require_block(size: [u64; 3]) {
+    with(|r| {
+        let is_possible = size.iter().zip([1024, 1024, 64]).all(|(&size, most)| (1..=most).contains(&size))
+            && size.iter().product::<u64>() <= 1024;
+        if !is_possible {
+            let [x, y, z] = size;
+            r.refuse(format!("no device has blocks of {x} x {y} x {z} threads: a block has 1 to 1,024 threads, at most 64 along the third axis"));
+            return;
+        }
+        r.program.rules.block = Some(size.map(|size| size as u32));
+    });
+}
+
+/// Lets the kernel that is recorded add products without rounding them first.
+pub fn fuse_products() {
+    with(|r| r.program.is_fused = true);
 }

@@ -153,7 +153,7 @@ impl Recorder {
         self.push(Stmt::Inst(Inst { op: op.into(), suffix, dst, args: args.to_vec(), effect }));
     }
 
-    /// The operand in a register.
+    /// Returns the operand in a register.
     pub(crate) fn in_register(&mut self, ty: Ty, operand: Operand) -> Operand {
         match operand {
             Operand::Imm(..) => self.compute("mov", ty.bit_suffix(), ty, &[operand]),
@@ -174,13 +174,15 @@ impl Recorder {
         self.loops > 0
     }
 
-    /// An array of the block.
+    /// Returns an array of the block.
     pub(crate) fn shared(&mut self, bytes: usize, align: usize) -> Base {
+        // Neighbouring elements are loaded at once where their address allows it.
+        let align = if bytes >= 16 { align.max(16) } else { align };
         self.program.shared.push(Array { bytes, align });
         Base::Shared(self.program.shared.len() as u32 - 1)
     }
 
-    /// The memory of the block that launches add. There is one.
+    /// Returns the memory of the block that launches add. There is one.
     pub(crate) fn dynamic_shared(&mut self, align: usize) -> Base {
         if self.program.dynamic_shared.replace(align).is_some() {
             self.refuse("a kernel has one dynamic shared memory; divide it, or declare the others with `block::shared`");
@@ -212,15 +214,19 @@ impl Recorder {
         self.stores += 1;
     }
 
+    /// States the source line of what follows. The functions of this crate have none: what they
+    /// record is at the line of their caller.
     pub(crate) fn at(&mut self, line: u32) {
-        self.line = line;
+        if line != 0 {
+            self.line = line;
+        }
     }
 
     pub(crate) fn line_now(&self) -> u32 {
         self.line
     }
 
-    /// The place that fails with this message at the current line.
+    /// Returns the place that fails with this message at the current line.
     pub(crate) fn site(&mut self, message: &str) -> Site {
         let (file, function) = self.frames.last().map_or(("", ""), |frame| (frame.file, frame.function));
         let info = SiteInfo { message: message.to_owned(), file, line: self.line, function };
@@ -322,14 +328,14 @@ impl Recorder {
         Label(self.labels - 1)
     }
 
-    /// An array of the thread.
+    /// Returns an array of the thread.
     pub(crate) fn local(&mut self, bytes: usize, align: usize) -> Mem {
         self.program.locals.push(Array { bytes, align });
         let base = Base::Local(self.program.locals.len() as u32 - 1);
         Mem { space: Space::Local, base, index: None, offset: 0 }
     }
 
-    /// A constant of the module.
+    /// Returns a constant of the module.
     pub(crate) fn constant(&mut self, align: usize, bytes: Vec<u8>) -> Mem {
         let constant = (align, bytes);
         let index = match self.program.constants.iter().position(|known| *known == constant) {

@@ -17,7 +17,10 @@ pub trait Typed {
     message = "`{Self}` is not a type that device code can use",
     note = "device code uses scalars, arrays, tuples, `Option`, and structs with `#[derive(KernelType)]`"
 )]
-pub trait KernelType: Copy + 'static + Typed<Twin = V<Self>> {
+///
+/// # Safety
+/// The derive macro implements it. The places of a value's parts are inside the memory of the value.
+pub unsafe trait KernelType: Copy + 'static + Typed<Twin = V<Self>> {
     /// The registers or the memory of a value.
     #[doc(hidden)]
     type Handle: Copy + 'static;
@@ -27,7 +30,7 @@ pub trait KernelType: Copy + 'static + Typed<Twin = V<Self>> {
     fn get(handle: &Self::Handle) -> Self::Handle;
     #[doc(hidden)]
     fn assign(to: &Self::Handle, from: &Self::Handle);
-    /// A new variable with this value. A temporary value becomes the variable itself.
+    /// Returns a new variable with this value. A temporary value becomes the variable itself.
     #[doc(hidden)]
     fn own(value: &Self::Handle) -> Self::Handle {
         let variable = Self::declare();
@@ -120,7 +123,7 @@ pub trait Twin: Copy {
     note = "references are fixed when the kernel is loaded: give a reference a `let` without `mut`, and choose between values or indices instead"
 )]
 pub trait Var: Twin {
-    /// A new variable.
+    /// Returns a new variable.
     fn declare() -> Self;
     /// Gives the place another value.
     fn assign(&self, from: Self);
@@ -300,7 +303,7 @@ pub trait Scalar: KernelType<Handle = ScalarHandle> + Cast<Number = Self> {
     const TY: Ty;
     #[doc(hidden)]
     fn to_bits64(self) -> u64;
-    /// The bits that are in memory.
+    /// Returns the bits that are in memory.
     #[doc(hidden)]
     fn memory_bits(self) -> u64;
     #[doc(hidden)]
@@ -308,12 +311,12 @@ pub trait Scalar: KernelType<Handle = ScalarHandle> + Cast<Number = Self> {
 }
 
 impl<T: Scalar> V<T> {
-    /// The value as an operand.
+    /// Returns the value as an operand.
     pub(crate) fn operand(&self, r: &mut Recorder) -> Operand {
         operand(r, T::TY, &self.__handle)
     }
 
-    /// A small number of any type.
+    /// Returns a small number of any type.
     pub(crate) fn of_number(number: u8) -> Self {
         let bits = match T::TY {
             Ty::F16 => half::f16::from(number).to_bits().into(),
@@ -334,7 +337,7 @@ impl<T: Scalar> V<T> {
     }
 }
 
-/// The operand of a scalar: read from memory where it is there.
+/// Returns the operand of a scalar: read from memory where it is there.
 pub(crate) fn operand(r: &mut Recorder, ty: Ty, handle: &ScalarHandle) -> Operand {
     match *handle {
         ScalarHandle::Imm(bits) => Operand::Imm(ty, bits),
@@ -365,7 +368,7 @@ fn store_op(space: Space) -> &'static str {
     }
 }
 
-/// The element of a constant at a known place.
+/// Returns the element of a constant at a known place.
 fn constant_at(r: &Recorder, ty: Ty, mem: Mem) -> Option<Operand> {
     let (Base::Constant(constant), None) = (mem.base, mem.index) else { return None };
     let (_, bytes) = r.program.constants.get(constant as usize)?;
@@ -457,7 +460,8 @@ macro_rules! scalars {
         impl Typed for $t {
             type Twin = V<$t>;
         }
-        impl KernelType for $t {
+        // SAFETY: a scalar is its own only part.
+        unsafe impl KernelType for $t {
             type Handle = ScalarHandle;
 
             fn declare() -> ScalarHandle {
@@ -530,27 +534,27 @@ scalars!(
     f64, F64, |x| x.to_bits(), f64::from_bits;
 );
 
-/// A literal.
+/// Returns a literal.
 pub fn lit<T: Scalar>(value: T) -> V<T> {
     V::new(value.lift())
 }
 
-/// A constant of the program.
+/// Returns a constant of the program.
 pub fn constant<T: Constant>(value: T) -> T::Twin {
     value.constant()
 }
 
-/// The value of a place.
+/// Returns the value of a place.
 pub fn get<X: Twin>(place: &X) -> X {
     place.get()
 }
 
-/// A new variable with this value.
+/// Returns a new variable with this value.
 pub fn var<X: Var>(value: X) -> X {
     value.own()
 }
 
-/// A new variable without a value.
+/// Returns a new variable without a value.
 pub fn declare<X: Var>() -> X {
     X::declare()
 }
@@ -560,7 +564,7 @@ pub fn assign<X: Var>(place: &X, value: X) {
     place.assign(value);
 }
 
-/// A reference to a place.
+/// Returns a reference to a place.
 pub fn refer<X: Copy>(place: X) -> R<X> {
     R { __place: place }
 }
@@ -589,7 +593,7 @@ impl<T: KernelType> Dereference for V<T> {
     }
 }
 
-/// The place that a reference leads to.
+/// Returns the place that a reference leads to.
 pub fn deref<X: Dereference>(reference: X) -> X::Place {
     reference.place()
 }
@@ -604,13 +608,13 @@ pub fn none<X: Var>() -> Opt<X> {
     Opt { __some: lit(false), __value: X::declare() }
 }
 
-/// The value of what is never reached.
+/// Returns the value of what is never reached.
 pub fn never<X: Var>() -> X {
     X::declare()
 }
 
-/// A new value of the type that `like` would return. `like` is not called: it has the compiler
-/// check and infer.
+/// Returns a new value of the type that `like` would return. `like` is not called: it has the
+/// compiler check and infer.
 pub fn fresh_like<T: KernelType>(like: impl FnOnce() -> T) -> V<T> {
     drop(like);
     V::new(T::declare())
@@ -631,7 +635,7 @@ impl<T: KernelType> Phantom for V<T> {
     type Host = T;
 }
 
-/// The value with these registers or this memory.
+/// Returns the value with these registers or this memory.
 pub fn of_handle<T: KernelType>(handle: T::Handle) -> V<T> {
     V::new(handle)
 }

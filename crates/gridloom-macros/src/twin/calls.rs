@@ -163,7 +163,8 @@ impl Translator {
         })
     }
 
-    /// The enum and the variant that a path names: its last two names are written as types are.
+    /// Returns the enum and the variant that a path names: its last two names are written as types
+    /// are.
     pub(crate) fn variant(&self, path: &Path) -> Option<(TokenStream, Ident)> {
         let count = path.segments.len();
         let (owner, variant) = (path.segments.get(count.checked_sub(2)?)?, path.segments.last()?);
@@ -179,7 +180,7 @@ impl Translator {
         Some((owner, variant.ident.clone()))
     }
 
-    /// A value of a variant with fields.
+    /// Returns a value of a variant with fields.
     fn made_variant(
         &mut self,
         owner: &TokenStream,
@@ -237,7 +238,7 @@ impl Translator {
                 __m.#method #generics(#(#variables),*)
             })
         } else {
-            quote_spanned!(here(span)=> (#receiver).#method #generics(#(#args),*))
+            quote_spanned!(here(span)=> { __k::at(#line); (#receiver).#method #generics(#(#args),*) })
         }
     }
 

@@ -10,8 +10,8 @@ use super::{Target, Translator};
 use crate::tokens::{breaks_with_value, here};
 
 impl Translator {
-    /// The conditions of an `if` or `while`, where some of them are patterns: leaves `label` where
-    /// one does not hold.
+    /// Returns the conditions of an `if` or `while`, where some of them are patterns: leaves
+    /// `label` where one does not hold.
     pub(super) fn conditions(&mut self, cond: &Expr, label: &Ident) -> TokenStream {
         match cond {
             Expr::Binary(binary) if matches!(binary.op, BinOp::And(_)) && contains_let(cond) => {

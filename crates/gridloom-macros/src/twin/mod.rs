@@ -61,8 +61,8 @@ const NOT_PLAIN: &[&str] = &[
     "Self",
 ];
 
-/// The type of the twin of a value. That of a type parameter, or of what is made of one, is spelled
-/// out, so that the compiler infers the parameter from the value.
+/// Returns the type of the twin of a value. That of a type parameter, or of what is made of one, is
+/// spelled out, so that the compiler infers the parameter from the value.
 pub(crate) fn twin_type(ty: &Type, self_type: Option<&Type>, params: &HashSet<String>) -> TokenStream {
     let ty = named_self(ty, self_type);
     let span = here(ty.span());
@@ -154,12 +154,12 @@ impl Translator {
         twin_type(ty, self.self_type.as_ref(), &self.type_params)
     }
 
-    /// The body of a function.
+    /// Returns the body of a function.
     pub(crate) fn block_of_function(&mut self, block: &Block, wants_value: bool) -> TokenStream {
         self.block(block, wants_value)
     }
 
-    /// A block: its value where one is wanted, else `()`.
+    /// Returns a block: its value where one is wanted, else `()`.
     fn block(&mut self, block: &Block, wants_value: bool) -> TokenStream {
         let statements = self.scoped(|this| this.statements(&block.stmts, wants_value));
         quote_spanned!(here(block.span())=> { #statements })
@@ -279,7 +279,7 @@ impl Translator {
         quote_spanned!(here(local.span())=> let #subject #annotation = #value; #bindings)
     }
 
-    /// An expression whose value is not used.
+    /// Returns an expression whose value is not used.
     pub(crate) fn statement(&mut self, expr: &Expr) -> TokenStream {
         let span = expr.span();
         match expr {
@@ -345,7 +345,7 @@ impl Translator {
         })
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(crate) fn value(&mut self, expr: &Expr) -> TokenStream {
         let span = expr.span();
         match expr {
@@ -470,7 +470,7 @@ impl Translator {
         quote_spanned!(here(span)=> __k::constant(#path))
     }
 
-    /// The path with `Self` replaced by what it means.
+    /// Returns the path with `Self` replaced by what it means.
     fn named_path(&self, expr: &syn::ExprPath) -> TokenStream {
         match (&self.self_type, expr.path.segments.first()) {
             (Some(self_type), Some(first)) if first.ident == "Self" && expr.path.segments.len() > 1 => {
@@ -560,7 +560,7 @@ impl Translator {
         }
     }
 
-    /// The place of an expression; the value of what is none.
+    /// Returns the place of an expression; the value of what is none.
     pub(crate) fn place(&mut self, expr: &Expr) -> TokenStream {
         let span = expr.span();
         match expr {

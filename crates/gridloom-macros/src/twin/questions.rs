@@ -7,12 +7,12 @@ use syn::{BinOp, Block, Expr, Stmt, UnOp};
 use crate::names;
 use crate::tokens::contains;
 
-/// The source line of a span. There is none outside of the compiler, in tests.
+/// Returns the source line of a span. There is none outside of the compiler, in tests.
 pub(super) fn line(span: Span) -> u32 {
     if cfg!(test) { 0 } else { span.unwrap().line() as u32 }
 }
 
-/// The source text of an expression, for messages.
+/// Returns the source text of an expression, for messages.
 pub(super) fn text(expr: &impl ToTokens) -> String {
     let mut text = expr.to_token_stream().to_string();
     for (from, to) in [
@@ -102,7 +102,7 @@ pub(super) fn block_diverges(block: &Block) -> bool {
     }
 }
 
-/// The variable that a place belongs to.
+/// Returns the variable that a place belongs to.
 pub(super) fn root(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
@@ -114,7 +114,7 @@ pub(super) fn root(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The function for `+` in `+=`.
+/// Returns the function for `+` in `+=`.
 pub(super) fn compound(op: &BinOp) -> Option<&'static str> {
     Some(match op {
         BinOp::AddAssign(_) => "add",

@@ -152,7 +152,7 @@ fn stencil(device: &Device, n: usize) -> Result<Case> {
         config,
         (&out[0], &x, w, w, 0.2),
     )?;
-    let rust = in_rust!(device, stencil, config, |form| (width, 0.2, &x, &out[form]));
+    let rust = in_rust!(device, stencil, config, |form| (width, width, 0.2, &x, &out[form]));
     Ok(case(cuda, rust, compare(out), 0.0))
 }
 
@@ -343,8 +343,8 @@ fn transpose(device: &Device, n: usize) -> Result<Case> {
         LaunchConfig::new((tiles(width), tiles(height)), (32, 8)),
         (&out[0], &x, width as i32, height as i32),
     )?;
-    let config = LaunchConfig::new((tiles(height), tiles(width)), (32, 32));
-    let rust = in_rust!(device, transpose, config, |form| (width, &x, &out[form]));
+    let config = LaunchConfig::new((tiles(height), tiles(width)), (32, 8));
+    let rust = in_rust!(device, transpose, config, |form| (width, height, &x, &out[form]));
     Ok(case(cuda, rust, compare(out), 0.0))
 }
 

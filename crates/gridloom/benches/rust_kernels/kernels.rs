@@ -14,8 +14,7 @@ pub(crate) fn saxpy(a: f32, x: &[f32], y: Out<f32>) {
 
 /// One step of heat on a plane in rows of `width`; its border stays.
 #[kernel]
-pub(crate) fn stencil(width: usize, c: f32, x: &[f32], out: Out<f32>) {
-    let height = out.len() / width;
+pub(crate) fn stencil(width: usize, height: usize, c: f32, x: &[f32], out: Out<f32>) {
     if let Some(((column, row), out)) = out.mine_2d(width) {
         let i = row * width + column;
         let here = x[i];
@@ -30,7 +29,7 @@ pub(crate) fn stencil(width: usize, c: f32, x: &[f32], out: Out<f32>) {
 }
 
 /// The sum of each block's elements.
-#[kernel]
+#[kernel(block(256))]
 pub(crate) fn reduction(x: &[f32], sums: Out<f32>) {
     let i = thread::index();
     let sum = block::sum(if i < x.len() { x[i] } else { 0.0 });
@@ -42,7 +41,7 @@ pub(crate) fn reduction(x: &[f32], sums: Out<f32>) {
 }
 
 /// The product of two square matrices, by tiles of 16 by 16.
-#[kernel]
+#[kernel(block(16, 16))]
 pub(crate) fn matmul(n: usize, a: &[f32], b: &[f32], c: Out<f32>) {
     let (tx, ty) = (thread::x() as usize, thread::y() as usize);
     let (row, column) = (block::y() as usize * 16 + ty, block::x() as usize * 16 + tx);
@@ -69,7 +68,7 @@ pub(crate) fn matmul(n: usize, a: &[f32], b: &[f32], c: Out<f32>) {
 }
 
 /// How often each byte occurs.
-#[kernel]
+#[kernel(block(256))]
 pub(crate) fn histogram(data: &[u8], bins: &[Atomic<u32>]) {
     let own = block::shared_atomics::<u32, 256>(0);
     let mut i = thread::index();
@@ -90,7 +89,7 @@ pub(crate) fn histogram(data: &[u8], bins: &[Atomic<u32>]) {
 }
 
 /// Gravity between bodies (x, y, z, mass), by tiles of 128.
-#[kernel]
+#[kernel(block(128))]
 pub(crate) fn nbody(
     dt: f64,
     softening: f64,
@@ -139,7 +138,7 @@ fn normal(d: f32) -> f32 {
 }
 
 /// Option prices after Black and Scholes.
-#[kernel]
+#[kernel(fmad)]
 pub(crate) fn black_scholes(
     rate: f32,
     volatility: f32,
@@ -162,7 +161,7 @@ pub(crate) fn black_scholes(
 }
 
 /// Sums up to each element of a block, and the sum of each block.
-#[kernel]
+#[kernel(block(256))]
 pub(crate) fn scan(x: &[u32], out: Out<u32>, sums: Out<u32>) {
     let i = thread::index();
     let (value, total) = block::scan_and_sum(if i < x.len() { x[i] } else { 0 });
@@ -177,57 +176,31 @@ pub(crate) fn scan(x: &[u32], out: Out<u32>, sums: Out<u32>) {
 }
 
 /// Sorts up to 1,024 keys of each block.
-#[kernel]
+#[kernel(block(512))]
 pub(crate) fn bitonic(keys: Out<u32>) {
     let len = keys.len();
-    if let Some(mut keys) = keys.tile(len) {
-        let mut a = block::shared::<u32, 1024>(u32::MAX);
-        let mut b = block::sync(block::shared::<u32, 1024>(0));
-        let keys_view = block::sync(keys);
-        for (i, slot) in a.each_mine() {
-            if i < len {
-                *slot = keys_view[i];
-            }
-        }
-        keys = block::sync(keys_view);
-        let (mut k, mut j) = (2usize, 1usize);
+    if let Some(keys) = keys.tile(len) {
+        let given = block::sync(keys);
+        let mut sorted =
+            block::shared_from_fn::<u32, 1024>(|i| if i < len { given[i] } else { u32::MAX }).pairs();
+        let mut k = 2;
         while k <= 1024 {
-            // Two steps: from one memory to the other, and back.
-            let (view, mut next) = block::sync((a, b));
-            for (i, slot) in next.each_mine() {
-                let (own, other) = (view[i], view[i ^ j]);
-                let wants_less = ((i & k) == 0) == ((i & j) == 0);
-                *slot = if (own > other) == wants_less { other } else { own };
+            let mut j = k / 2;
+            while j > 0 {
+                sorted.exchange(j, |i, a, b| if (a > b) == (i & k == 0) { (b, a) } else { (a, b) });
+                j /= 2;
             }
-            if j == 1 {
-                k *= 2;
-                j = k;
-            }
-            j /= 2;
-            let (view, mut next) = block::sync((next, view));
-            for (i, slot) in next.each_mine() {
-                let own = view[i];
-                let other = view[(i ^ j) % 1024];
-                let wants_less = ((i & k) == 0) == ((i & j) == 0);
-                *slot = if k <= 1024 && (own > other) == wants_less { other } else { own };
-            }
-            if j == 1 {
-                k *= 2;
-                j = k;
-            }
-            j /= 2;
-            a = next;
-            b = view;
+            k *= 2;
         }
-        let view = block::sync(a);
+        let (sorted, mut keys) = block::sync((sorted, given));
         for (i, slot) in keys.each_mine() {
-            *slot = view[i];
+            *slot = sorted[i];
         }
     }
 }
 
 /// The softmax of each row of `columns` elements, a block for each.
-#[kernel]
+#[kernel(block(256))]
 pub(crate) fn softmax(columns: usize, x: &[f32], out: Out<f32>) {
     if let Some(mut out) = out.tile(columns) {
         let row = &x[block::x() as usize * columns..];
@@ -263,10 +236,10 @@ pub(crate) fn sparse(start: &[u32], column: &[u32], value: &[f32], x: &[f32], y:
     }
 }
 
-/// The transpose of a matrix, by tiles of 32 by 32. The launch has the shape of the result.
-#[kernel]
-pub(crate) fn transpose(width: usize, x: &[f32], out: Out<f32>) {
-    let height = x.len() / width;
+/// The transpose of a matrix, by tiles of 32 by 32. The launch has the shape of the result, with a
+/// thread for every four rows.
+#[kernel(block(32, 8))]
+pub(crate) fn transpose(width: usize, height: usize, x: &[f32], out: Out<f32>) {
     let (left, top) = (block::y() as usize * 32, block::x() as usize * 32);
     // Columns of the tile are mixed, so that threads that read one below the other use different
     // banks.
@@ -275,8 +248,8 @@ pub(crate) fn transpose(width: usize, x: &[f32], out: Out<f32>) {
         if column < width && row < height { x[row * width + column] } else { 0.0 }
     }));
     let (tx, ty) = (thread::x() as usize, thread::y() as usize);
-    if let Some((_, out)) = out.mine_2d(height) {
-        *out = tile[tx * 32 + (ty ^ tx)];
+    for (j, (_, out)) in out.each_mine_2d(height, 4).enumerate() {
+        *out = tile[tx * 32 + ((4 * ty + j) ^ tx)];
     }
 }
 

@@ -11,6 +11,7 @@
 #[allow(dead_code, unused_imports, reason = "what other tests use")]
 mod support;
 
+mod block_sizes;
 mod blocks;
 mod contracts;
 mod control;

@@ -6,7 +6,7 @@ use super::values::{Arg, MemBase, Number, Pass};
 use crate::ir::Ty;
 
 impl Pass<'_> {
-    /// The place of an access with what is known of its address in its offset.
+    /// Returns the place of an access with what is known of its address in its offset.
     pub(super) fn place(&mut self, arg: Arg) -> Arg {
         let Arg::Mem { space, base: MemBase::Value(base), index, offset } = arg else { return arg };
         // The start of an array of the block.
@@ -26,7 +26,7 @@ impl Pass<'_> {
         }
     }
 
-    /// An index of 32 bits as another one and a number.
+    /// Returns an index of 32 bits as another one and a number.
     pub(super) fn index_and_number(&self, index: Number) -> Option<(Number, i64)> {
         let expr = self.expr(index)?;
         let args = values(&expr.args)?;
@@ -37,7 +37,7 @@ impl Pass<'_> {
         Some((args[0], i64::from(bits as i32)))
     }
 
-    /// The address of another index, and bytes to add to it.
+    /// Returns the address of another index, and bytes to add to it.
     pub(super) fn indexed(
         &mut self,
         address: Number,
@@ -53,7 +53,7 @@ impl Pass<'_> {
         self.make(op.into(), "u32", ty, args, None).map_or((address, 0), |other| (other, bytes))
     }
 
-    /// An address as another one and a number of bytes.
+    /// Returns an address as another one and a number of bytes.
     pub(super) fn split(&mut self, address: Number, depth: usize) -> (Number, i64) {
         let none = (address, 0);
         let Some(expr) = self.expr(address) else { return none };

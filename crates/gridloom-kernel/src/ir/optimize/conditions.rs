@@ -20,7 +20,7 @@ fn complement(order: &str) -> Option<&'static str> {
     })
 }
 
-/// The comparison with its operands exchanged.
+/// Returns the comparison with its operands exchanged.
 fn exchanged(order: &str) -> Option<&'static str> {
     Some(match order {
         "setp.lt" => "setp.gt",
@@ -36,7 +36,21 @@ fn exchanged(order: &str) -> Option<&'static str> {
 impl Pass<'_> {
     /// Returns whether one of two conditions is known to be the opposite of the other.
     pub(super) fn are_opposite(&self, a: Number, b: Number) -> bool {
+        self.are_opposite_within(a, b, DEPTH)
+    }
+
+    fn are_opposite_within(&self, a: Number, b: Number, depth: usize) -> bool {
         let (Some(x), Some(y)) = (self.expr(a), self.expr(b)) else { return false };
+        // `a && b` and `!a || !b`.
+        if depth > 0
+            && let (("and", "or") | ("or", "and"), ("pred", "pred")) =
+                ((&*x.op, &*y.op), (x.suffix, y.suffix))
+            && let (Some(one), Some(other)) = (values(&x.args), values(&y.args))
+        {
+            let is_pair = |a: Number, b: Number| self.are_opposite_within(a, b, depth - 1);
+            return is_pair(one[0], other[0]) && is_pair(one[1], other[1])
+                || is_pair(one[0], other[1]) && is_pair(one[1], other[0]);
+        }
         let is_not = |expr: &Expr, of: Number| {
             expr.op == "not" && expr.suffix == "pred" && expr.args[..] == [Arg::Value(of)]
         };
@@ -96,6 +110,14 @@ impl Pass<'_> {
         }
     }
 
+    /// Returns the condition that a number is 1 or 0 by.
+    fn stored_condition(&self, number: Number) -> Option<Number> {
+        let expr = self.expr(number).filter(|expr| expr.op == "selp")?;
+        let args = values(&expr.args)?;
+        let (Some(1), Some(0)) = (self.constant_of(args[0]), self.constant_of(args[1])) else { return None };
+        self.is_usable(args[2]).then_some(args[2])
+    }
+
     pub(super) fn comparison(
         &mut self,
         op: &str,
@@ -122,13 +144,20 @@ impl Pass<'_> {
         // A condition that was stored as a number.
         if self.constant_of(b) == Some(0)
             && let "eq" | "ne" = order
-            && let Some(expr) = self.expr(a)
-            && expr.op == "selp"
-            && let Some(args) = values(&expr.args)
-            && let (Some(1), Some(0)) = (self.constant_of(args[0]), self.constant_of(args[1]))
-            && self.is_usable(args[2])
+            && let Some(condition) = self.stored_condition(a)
         {
-            return if order == "ne" { Some(args[2]) } else { self.one("not", "pred", Ty::Bool, args[2]) };
+            return if order == "ne" {
+                Some(condition)
+            } else {
+                self.one("not", "pred", Ty::Bool, condition)
+            };
+        }
+        // Two such conditions.
+        if let "eq" | "ne" = order
+            && let (Some(one), Some(other)) = (self.stored_condition(a), self.stored_condition(b))
+        {
+            let differ = self.two("xor", "pred", Ty::Bool, one, other)?;
+            return if order == "ne" { Some(differ) } else { self.one("not", "pred", Ty::Bool, differ) };
         }
         if self.constant_of(a).is_some() && self.constant_of(b).is_none() {
             let op = exchanged(op)?;

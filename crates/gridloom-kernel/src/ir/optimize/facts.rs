@@ -6,7 +6,7 @@ use super::ranges::{DEPTH, values};
 use super::values::{Arg, Number, Pass};
 use crate::ir::ty::Class;
 
-/// The order and its arguments of a comparison: whether `a < b`, or its opposite.
+/// Returns the order and its arguments of a comparison: whether `a < b`, or its opposite.
 pub(super) fn as_less(order: &str, a: Number, b: Number) -> Option<(Number, Number, bool)> {
     Some(match order {
         "lt" => (a, b, true),
@@ -159,6 +159,17 @@ impl Pass<'_> {
             && range.is_in(Range::of_bits(32, false))
         {
             self.limit(*inner, range, 32, false);
+        }
+        // What it was shifted from.
+        if let Some(expr) = self.expr(value)
+            && expr.op == "shr"
+            && integer_suffix(expr.suffix) == Some((width, false))
+            && let [Arg::Value(inner), Arg::Value(count)] = expr.args[..]
+            && let Some(count) = self.constant_of(count).filter(|&count| count < u64::from(width))
+            && range.low >= 0
+        {
+            let from = Range::new(range.low << count, ((range.high + 1) << count) - 1);
+            self.limit(inner, from.and(Range::of_bits(width, false)), width, false);
         }
         // The low half of what fits into it.
         if let Some(expr) = self.expr(value)

@@ -14,7 +14,7 @@ pub(super) fn integer_suffix(suffix: &str) -> Option<(u32, bool)> {
     })
 }
 
-/// A value of so many bits, as the number that it stands for.
+/// Returns a value of so many bits, as the number that it stands for.
 pub(super) fn number(bits: u64, width: u32, is_signed: bool) -> i128 {
     match (width, is_signed) {
         (32, false) => i128::from(bits as u32),
@@ -34,7 +34,7 @@ pub(super) fn held(ty: Ty, value: i128) -> u64 {
     }
 }
 
-/// The result of an instruction on numbers, as the bits of a register of type `ty`.
+/// Returns the result of an instruction on numbers, as the bits of a register of type `ty`.
 pub(super) fn fold(op: &str, suffix: &str, ty: Ty, args: &[u64]) -> Option<u64> {
     if ty == Ty::Bool && suffix == "pred" {
         let flag = |index: usize| args[index] != 0;
@@ -75,6 +75,13 @@ pub(super) fn fold(op: &str, suffix: &str, ty: Ty, args: &[u64]) -> Option<u64> 
     }
     if !ty.is_integer() {
         return None;
+    }
+    if let "clz" | "popc" = op {
+        let bits = if width == 32 { u64::from(args[0] as u32) } else { args[0] };
+        return Some(u64::from(match op {
+            "clz" => bits.leading_zeros() - (64 - width),
+            _ => bits.count_ones(),
+        }));
     }
     let n = |index: usize| number(args[index], width, is_signed);
     let value = match op {

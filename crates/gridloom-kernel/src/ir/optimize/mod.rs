@@ -8,14 +8,18 @@
 //! | [`select`] | chooses between values instead of branching where that is cheap |
 //! | [`merge`] | checks neighbouring indices at once |
 //! | [`sink`] | computes values in the branch that uses them |
+//! | [`fuse`] | fuses products with sums, in kernels that ask for it |
 //! | [`liveness`] | removes what nobody reads |
+//! | [`atomics`] | lets atomic operations return nothing where nobody reads it |
 //! | [`version`] | adds a second version of the kernel for launches of ordinary size, which computes in 32 bits |
 
 mod addresses;
+mod atomics;
 mod compact;
 mod conditions;
 mod facts;
 mod fold;
+mod fuse;
 mod liveness;
 mod merge;
 mod range;
@@ -28,7 +32,9 @@ mod unroll;
 mod values;
 mod version;
 
-use super::{Operand, Program, Stmt, Ty};
+use super::{Operand, Program, ShapeRules, Stmt, Ty};
+
+pub(crate) use values::variables;
 
 /// How often the passes are repeated: each makes work for the others.
 const ROUNDS: usize = 3;
@@ -41,7 +47,7 @@ pub(crate) fn optimize(program: &mut Program) {
     if count(&program.body) > MOST {
         return;
     }
-    apply_shape(&mut program.body, program.rules.dimensions.unwrap_or(3));
+    apply_shape(&mut program.body, &program.rules);
     let recorded = program.clone();
     run_passes(program);
     let cost = version::cost_of(program);
@@ -55,20 +61,38 @@ pub(crate) fn optimize(program: &mut Program) {
     compact::run(program);
 }
 
-/// Gives the places and sizes along the axes that no launch has their values. Every launch is
-/// checked against the rules of the kernel.
-fn apply_shape(list: &mut [Stmt], dimensions: u32) {
+/// Gives places and sizes that are the same in every launch their values. Every launch is checked
+/// against the rules of the kernel.
+fn apply_shape(list: &mut [Stmt], rules: &ShapeRules) {
     for stmt in list {
         if let Stmt::Inst(inst) = stmt
             && let [arg] = &mut inst.args[..]
             && let Operand::Special(name) = *arg
+            && let Some(value) = fixed_special(name, rules)
         {
-            let is_absent = name.ends_with(".y") && dimensions < 2 || name.ends_with(".z") && dimensions < 3;
-            if is_absent {
-                *arg = Operand::Imm(Ty::U32, name.starts_with("%n").into());
-            }
+            *arg = Operand::Imm(Ty::U32, value.into());
         }
-        stmt.inner_mut().into_iter().flatten().for_each(|inner| apply_shape(inner, dimensions));
+        stmt.inner_mut().into_iter().flatten().for_each(|inner| apply_shape(inner, rules));
+    }
+}
+
+/// Returns the value of a special register in every launch that the rules allow, if there is one.
+fn fixed_special(name: &str, rules: &ShapeRules) -> Option<u32> {
+    let (register, axis) = name.split_once('.')?;
+    let axis = match axis {
+        "x" => 0,
+        "y" => 1,
+        "z" => 2,
+        _ => return None,
+    };
+    let is_absent = axis >= rules.dimensions.unwrap_or(3) as usize;
+    let size = rules.block.map(|block| block[axis]);
+    match register {
+        "%ntid" => size.or(is_absent.then_some(1)),
+        "%tid" => (is_absent || size == Some(1)).then_some(0),
+        "%nctaid" => is_absent.then_some(1),
+        "%ctaid" => is_absent.then_some(0),
+        _ => None,
     }
 }
 
@@ -82,9 +106,13 @@ fn run_passes(program: &mut Program) {
         sink::run(program);
     }
     merge::run(program);
+    if program.is_fused {
+        fuse::run(program);
+    }
     values::run(program);
     structure::run(&mut program.body);
     liveness::run(program);
+    atomics::run(program);
 }
 
 /// Removes what was asked of the kernel, and checked before.

@@ -16,7 +16,7 @@ impl Range {
         Range { low: value, high: value }
     }
 
-    /// The values of an integer of so many bits.
+    /// Returns the values of an integer of so many bits.
     pub(super) fn of_bits(bits: u32, is_signed: bool) -> Self {
         if is_signed {
             Range { low: -(1 << (bits - 1)), high: (1 << (bits - 1)) - 1 }
@@ -29,13 +29,14 @@ impl Range {
         other.low <= self.low && self.high <= other.high
     }
 
-    /// The values of both. Where there are none, the code is not reached, and any answer is right.
+    /// Returns the values of both. Where there are none, the code is not reached, and any answer is
+    /// right.
     pub(super) fn and(self, other: Range) -> Range {
         let both = Range { low: self.low.max(other.low), high: self.high.min(other.high) };
         if both.low <= both.high { both } else { self }
     }
 
-    /// The values of either.
+    /// Returns the values of either.
     pub(super) fn or(self, other: Range) -> Range {
         Range { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
@@ -65,7 +66,7 @@ impl Range {
     }
 }
 
-/// All bits up to the highest one of a value that is not negative.
+/// Returns all bits up to the highest one of a value that is not negative.
 pub(super) fn filled(value: i128) -> i128 {
     if value <= 0 { 0 } else { (1 << (128 - value.leading_zeros())) - 1 }
 }

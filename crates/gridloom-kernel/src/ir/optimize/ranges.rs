@@ -9,7 +9,7 @@ use crate::ir::ty::Class;
 /// How far ranges are looked for in what a value is computed from.
 pub(super) const DEPTH: usize = 5;
 
-/// The range of a special register.
+/// Returns the range of a special register.
 fn special(name: &str) -> Option<Range> {
     Some(match name {
         "%tid.x" | "%tid.y" => Range::new(0, 1023),
@@ -25,7 +25,7 @@ fn special(name: &str) -> Option<Range> {
     })
 }
 
-/// The size along the axis of a place.
+/// Returns the size along the axis of a place.
 fn size_of_axis(name: &str) -> Option<&'static str> {
     Some(match name {
         "%tid.x" => "%ntid.x",
@@ -49,7 +49,7 @@ pub(super) fn values(args: &[Arg]) -> Option<Vec<Number>> {
 }
 
 impl Pass<'_> {
-    /// The values that a value can have, read as a type of its width.
+    /// Returns the values that a value can have, read as a type of its width.
     pub(super) fn range_in(&self, number: Number, ty: Ty) -> Range {
         match ty.class() {
             Class::B32 => self.range_as(number, 32, ty.is_signed(), DEPTH),
@@ -104,7 +104,7 @@ impl Pass<'_> {
         range
     }
 
-    /// The range of a value as an instruction reads it.
+    /// Returns the range of a value as an instruction reads it.
     pub(super) fn range_as(&self, number: Number, width: u32, is_signed: bool, depth: usize) -> Range {
         let full = Range::of_bits(width, is_signed);
         let range = self.range_within(number, depth);
@@ -116,10 +116,16 @@ impl Pass<'_> {
         }
     }
 
-    /// The range that follows from how a value is computed, and whether it is of signed numbers.
+    /// Returns the range that follows from how a value is computed, and whether it is of signed
+    /// numbers.
     pub(super) fn derived(&self, result: Number, expr: &Expr, depth: usize) -> Option<(Range, bool)> {
         if let ("mov", [Arg::Special(name)]) = (&*expr.op, &expr.args[..]) {
             let range = special(name)?;
+            if let Some(block) = self.block
+                && let Some(axis) = ["%tid.x", "%tid.y", "%tid.z"].iter().position(|place| place == name)
+            {
+                return Some((Range::new(0, i128::from(block[axis]) - 1), false));
+            }
             // A place is below the size along its axis.
             if let Some(size) = size_of_axis(name)
                 && let Some(size) = self.known_special(size)

@@ -31,7 +31,7 @@ impl Pass<'_> {
         self.make(op.into(), suffix, ty, vec![Arg::Value(a)], None)
     }
 
-    /// The low 32 bits of a value of 64 bits, computed in 32 bits where that is possible.
+    /// Returns the low 32 bits of a value of 64 bits, computed in 32 bits where that is possible.
     pub(super) fn low_half(&mut self, value: Number) -> Option<Number> {
         self.low_half_within(value, 4).or_else(|| self.one("cvt", "u32.u64", Ty::U32, value))
     }
@@ -83,7 +83,7 @@ impl Pass<'_> {
         self.two(op, suffix, Ty::U32, a, b)
     }
 
-    /// The value of 32 bits that a value of 64 bits extends.
+    /// Returns the value of 32 bits that a value of 64 bits extends.
     pub(super) fn narrow(&mut self, value: Number) -> Option<Number> {
         if self.ty(value).class() != Class::B64
             || !self.range_as(value, 64, false, DEPTH).is_in(Range::of_bits(32, false))
@@ -93,8 +93,8 @@ impl Pass<'_> {
         self.low_half_within(value, 4)
     }
 
-    /// The difference of two numbers below 2^31 as that of their low halves. As unsigned numbers,
-    /// both differences are below another number up to 2^31 or both are not.
+    /// Returns the difference of two numbers below 2^31 as that of their low halves. As unsigned
+    /// numbers, both differences are below another number up to 2^31 or both are not.
     pub(super) fn low_difference(&mut self, value: Number, bound: Number) -> Option<Number> {
         let small = Range::new(0, (1 << 31) - 1);
         let expr = self.expr(value)?;
@@ -118,7 +118,7 @@ impl Pass<'_> {
         self.one("cvt", "u64.u32", Ty::U64, value)
     }
 
-    /// A simpler value that is the same, if there is one.
+    /// Returns a simpler value that is the same, if there is one.
     #[expect(clippy::ptr_arg, reason = "the name is kept in the instruction")]
     pub(super) fn simplify(
         &mut self,
@@ -226,7 +226,7 @@ impl Pass<'_> {
         None
     }
 
-    /// The arguments with numbers for those whose range has one value, if there are any.
+    /// Returns the arguments with numbers for those whose range has one value, if there are any.
     pub(super) fn with_numbers(&mut self, args: &[Number], known: &[Option<u64>]) -> Option<Vec<Arg>> {
         let mut is_changed = false;
         let mut all = Vec::with_capacity(args.len());
@@ -312,7 +312,7 @@ impl Pass<'_> {
         }
     }
 
-    /// An instruction on 64 bits in 32 bits, where all that it reads and gives fits.
+    /// Returns an instruction on 64 bits in 32 bits, where all that it reads and gives fits.
     pub(super) fn in_32_bits(
         &mut self,
         op: &str,

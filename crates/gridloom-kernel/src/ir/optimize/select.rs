@@ -241,7 +241,7 @@ fn reads(list: &[Stmt], into: &mut HashSet<Reg>) {
     }
 }
 
-/// The registers that statements write wherever they are left.
+/// Returns the registers that statements write wherever they are left.
 fn always_written(list: &[Stmt]) -> HashSet<Reg> {
     let mut all = HashSet::new();
     for stmt in list {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::fold;
 use super::values::Pass;
-use crate::ir::{Base, Effect, Inst, Label, Mem, Operand, Reg, Stmt};
+use crate::ir::{Base, Effect, Inst, Label, Mem, Operand, Reg, Stmt, Ty};
 
 /// The most passes of a loop that is unrolled, and the most statements that it may become.
 const MOST_PASSES: usize = 32;
@@ -54,17 +54,69 @@ impl Pass<'_> {
         let counter = counter?;
         // Written once, between two passes, from itself.
         let &(Some(next), 1) = writes.get(&counter)? else { return None };
-        let mut now = self.known_now(counter)?;
         let mut same = Some(counter);
         self.find_counter(&definitions, &writes, next, 0, &mut same)?;
+        let (start, highest) = match self.known_now(counter) {
+            Some(start) => (start, None),
+            // The smallest start has the most passes. Each keeps its test.
+            None if self.counts_up(&definitions, (*cond, *when), next, counter) => {
+                let range = self.range_of_reg(counter);
+                (u64::try_from(range.low).ok()?, Some(range.high))
+            }
+            None => return None,
+        };
+        let mut now = start;
         for passes in 0..=MOST_PASSES {
             let holds = self.evaluate(&definitions, Operand::Reg(*cond), (counter, now), 0)? != 0;
             if holds == *when {
-                return Some(passes);
+                // No start may count past the greatest number.
+                let counted = i128::from(now) - i128::from(start);
+                let most = (1i128 << self.ty_of(counter).bits()) - 1;
+                return highest.is_none_or(|highest| highest + counted <= most).then_some(passes);
             }
-            now = self.evaluate(&definitions, Operand::Reg(next), (counter, now), 0)?;
+            let next = self.evaluate(&definitions, Operand::Reg(next), (counter, now), 0)?;
+            if highest.is_some() && next <= now {
+                return None;
+            }
+            now = next;
         }
         None
+    }
+
+    /// Returns whether a loop adds a number to its counter until that reaches a bound.
+    fn counts_up(
+        &mut self,
+        definitions: &HashMap<Reg, Inst>,
+        (cond, when): (Reg, bool),
+        next: Reg,
+        counter: Reg,
+    ) -> bool {
+        let is_unsigned = matches!(self.ty_of(counter), Ty::U32 | Ty::U64);
+        let (Some(test), Some(sum)) = (definitions.get(&cond), definitions.get(&next)) else { return false };
+        let is_bound =
+            matches!((&*test.op, when), ("setp.lt" | "setp.le", false) | ("setp.ge" | "setp.gt", true))
+                && matches!(test.suffix, "u32" | "u64");
+        let (&[left, right], &[one, other]) = (&test.args[..], &sum.args[..]) else { return false };
+        is_unsigned
+            && is_bound
+            && sum.op == "add"
+            && matches!(sum.suffix, "u32" | "u64")
+            && self.is_counter(definitions, left, counter)
+            && self.is_counter(definitions, one, counter)
+            && [right, other].into_iter().all(|operand| match operand {
+                Operand::Reg(reg) => !definitions.contains_key(&reg) && self.known_now(reg).is_some(),
+                Operand::Imm(..) => true,
+                _ => false,
+            })
+    }
+
+    /// Returns whether an operand is the counter of a loop itself.
+    fn is_counter(&self, definitions: &HashMap<Reg, Inst>, operand: Operand, counter: Reg) -> bool {
+        let Operand::Reg(reg) = operand else { return false };
+        reg == counter
+            || definitions
+                .get(&reg)
+                .is_some_and(|inst| inst.op == "mov" && inst.args[..] == [Operand::Reg(counter)])
     }
 
     /// Finds the one variable of the loop that a register depends on.
@@ -243,7 +295,9 @@ impl Copied<'_, '_> {
             Stmt::Print { text, arguments } => {
                 Stmt::Print { text: self.mem(*text), arguments: self.mem(*arguments) }
             }
-            Stmt::SameForAll { value, site } => Stmt::SameForAll { value: self.operand(value), site: *site },
+            Stmt::SameForAll { value, is_in_block, site } => {
+                Stmt::SameForAll { value: self.operand(value), is_in_block: *is_in_block, site: *site }
+            }
             Stmt::Fail(_) | Stmt::Exit | Stmt::Reached { .. } | Stmt::Barrier => stmt.clone(),
         }
     }

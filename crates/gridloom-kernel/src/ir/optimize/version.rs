@@ -121,7 +121,7 @@ pub(super) fn versioned(program: &Program, cost: usize) -> Option<Program> {
     Some(program)
 }
 
-/// The version for launches of ordinary size.
+/// Returns the version for launches of ordinary size.
 pub(super) fn small_version(program: &Program) -> Option<&[Stmt]> {
     program.body.iter().find_map(|stmt| match stmt {
         Stmt::If { then, .. } => Some(&then[..]),
@@ -215,7 +215,9 @@ impl Renamed<'_> {
                 Stmt::Break { label: self.label(*label), when }
             }
             Stmt::Continue(label) => Stmt::Continue(self.label(*label)),
-            Stmt::SameForAll { value, site } => Stmt::SameForAll { value: self.operand(value), site: *site },
+            Stmt::SameForAll { value, is_in_block, site } => {
+                Stmt::SameForAll { value: self.operand(value), is_in_block: *is_in_block, site: *site }
+            }
             Stmt::Print { text, arguments } => {
                 Stmt::Print { text: self.mem(*text), arguments: self.mem(*arguments) }
             }

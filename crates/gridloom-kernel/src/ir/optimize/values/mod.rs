@@ -75,6 +75,8 @@ struct Join {
 }
 
 pub(super) struct Pass<'a> {
+    /// The size of blocks, where it is the same in every launch.
+    pub(super) block: Option<[u32; 3]>,
     regs: &'a mut Vec<Ty>,
     labels: u32,
     pub(super) values: Vec<Value>,
@@ -115,6 +117,7 @@ pub(super) fn run(program: &mut Program) {
     let body = std::mem::take(&mut program.body);
     let labels = most_label(&body) + 1;
     let mut pass = Pass::new(&mut program.regs, labels, &is_variable);
+    pass.block = program.rules.block;
     let (list, _) = pass.in_list(body);
     program.body = list;
 }
@@ -132,7 +135,7 @@ fn most_label(list: &[Stmt]) -> u32 {
 
 /// Finds the registers that are written more than once, or read where their write may not have
 /// happened.
-fn variables(program: &Program) -> Vec<bool> {
+pub(crate) fn variables(program: &Program) -> Vec<bool> {
     struct Walk {
         writes: Vec<u32>,
         is_defined: Vec<bool>,
@@ -168,6 +171,7 @@ impl<'a> Pass<'a> {
     fn new(regs: &'a mut Vec<Ty>, labels: u32, is_variable: &[bool]) -> Self {
         let count = regs.len();
         let mut pass = Pass {
+            block: None,
             regs,
             labels,
             values: Vec::new(),
@@ -214,10 +218,16 @@ impl<'a> Pass<'a> {
         self.regs[reg.0 as usize]
     }
 
-    /// The number that a register has now, if that is known.
+    /// Returns the number that a register has now, if that is known.
     pub(super) fn known_now(&mut self, reg: Reg) -> Option<u64> {
         let number = self.of_register(reg);
         self.constant_of(number)
+    }
+
+    /// Returns the range of the number that a register has now.
+    pub(super) fn range_of_reg(&mut self, reg: Reg) -> Range {
+        let number = self.of_register(reg);
+        self.range_in(number, self.ty_of(reg))
     }
 
     pub(super) fn new_reg(&mut self, ty: Ty) -> Reg {
@@ -239,7 +249,7 @@ impl<'a> Pass<'a> {
         self.values.len() as Number - 1
     }
 
-    /// The number with these bits.
+    /// Returns the number with these bits.
     pub(super) fn constant(&mut self, ty: Ty, bits: u64) -> Number {
         if let Some(&known) = self.constants.get(&(ty, bits)) {
             return known;
@@ -262,7 +272,7 @@ impl<'a> Pass<'a> {
         self.values[number as usize].ty
     }
 
-    /// The variable that has a value now.
+    /// Returns the variable that has a value now.
     fn holder(&self, number: Number) -> Option<Reg> {
         let holders = self.holders.get(&number)?;
         holders.iter().copied().find(|reg| {
@@ -373,7 +383,8 @@ impl<'a> Pass<'a> {
         Some(operands)
     }
 
-    /// The value of an instruction without effect: one that is known, or a new one, computed here.
+    /// Returns the value of an instruction without effect: one that is known, or a new one,
+    /// computed here.
     pub(super) fn make(
         &mut self,
         op: Cow<'static, str>,
@@ -484,7 +495,7 @@ impl<'a> Pass<'a> {
         self.undo.push(Undo::Order(key, before));
     }
 
-    /// The value of a special register, where it was read.
+    /// Returns the value of a special register, where it was read.
     pub(super) fn known_special(&self, name: &'static str) -> Option<Number> {
         let expr = Expr { op: "mov".into(), suffix: "u32", args: vec![Arg::Special(name)] };
         self.known.get(&expr).copied()

@@ -10,6 +10,9 @@ use crate::ir::{Effect, Inst, Label, Operand, Reg, Stmt, Ty};
 /// Trials of loops inside of loops are repeated for each loop around: so many are nested at most.
 const MOST_TRIALS: usize = 3;
 
+/// How often variables are assumed not to grow in a loop.
+const MOST_GUESSES: usize = 3;
+
 impl Pass<'_> {
     /// Goes through a list. Returns it, and whether its end is reached.
     pub(super) fn in_list(&mut self, list: Vec<Stmt>) -> (Vec<Stmt>, bool) {
@@ -221,12 +224,16 @@ impl Pass<'_> {
         let written: Vec<usize> =
             (0..self.vars.len()).filter(|&index| written.contains(&self.vars[index])).collect();
         let start: Vec<Range> = written.iter().map(|&index| self.range_now(index)).collect();
-        let back = (self.loops < MOST_TRIALS).then(|| self.trial(label, &body, &step, &written));
+        let unknown = vec![None; written.len()];
+        let back = (self.loops < MOST_TRIALS).then(|| self.trial(label, &body, &step, &written, &unknown));
         let ranges: Vec<Option<Range>> = match back {
-            Some(Some(back)) => start.iter().zip(&back).map(|(start, back)| Some(start.or(*back))).collect(),
+            Some(Some(back)) => {
+                let ranges = start.iter().zip(&back).map(|(start, back)| Some(start.or(*back))).collect();
+                self.without_growth(label, &body, &step, &written, &start, ranges)
+            }
             // It is not repeated.
             Some(None) => start.iter().copied().map(Some).collect(),
-            None => vec![None; written.len()],
+            None => unknown,
         };
         let is_integer = |pass: &Self, index: usize| pass.regs[pass.vars[index].0 as usize].is_integer();
         let mut halves = Vec::new();
@@ -262,6 +269,48 @@ impl Pass<'_> {
             }
             None => false,
         }
+    }
+
+    /// Finds variables that a loop does not make greater than they were before it. Each is assumed
+    /// to be one, and a pass of the loop shows which are, if all are.
+    fn without_growth(
+        &mut self,
+        label: Label,
+        body: &[Stmt],
+        step: &[Stmt],
+        written: &[usize],
+        start: &[Range],
+        ranges: Vec<Option<Range>>,
+    ) -> Vec<Option<Range>> {
+        let word = Range::of_bits(32, false);
+        let mut assumed: Vec<Option<Range>> = (0..written.len())
+            .map(|place| {
+                let reg = self.vars[written[place]];
+                let is_wide = ranges[place].is_none_or(|range| !range.is_in(word));
+                let is_candidate =
+                    self.regs[reg.0 as usize] == Ty::U64 && is_wide && start[place].is_in(word);
+                is_candidate.then(|| Range::new(0, start[place].high))
+            })
+            .collect();
+        for _ in 0..MOST_GUESSES {
+            if assumed.iter().all(Option::is_none) {
+                break;
+            }
+            let heads: Vec<Option<Range>> =
+                assumed.iter().zip(&ranges).map(|(assumed, range)| assumed.or(*range)).collect();
+            let Some(back) = self.trial(label, body, step, written, &heads) else { break };
+            let mut holds = true;
+            for (assumed, back) in assumed.iter_mut().zip(&back) {
+                if assumed.is_some_and(|range| !back.is_in(range)) {
+                    *assumed = None;
+                    holds = false;
+                }
+            }
+            if holds {
+                return heads;
+            }
+        }
+        ranges
     }
 
     /// The variables at the start of a pass of a loop.
@@ -325,6 +374,7 @@ impl Pass<'_> {
         body: &[Stmt],
         step: &[Stmt],
         written: &[usize],
+        heads: &[Option<Range>],
     ) -> Option<Vec<Range>> {
         let was_trial = std::mem::replace(&mut self.is_trial, true);
         let now = self.now.clone();
@@ -332,7 +382,7 @@ impl Pass<'_> {
         let joins = (std::mem::take(&mut self.left), std::mem::take(&mut self.continued));
         let halves = std::mem::take(&mut self.halves);
         let mark = self.undo.len();
-        self.at_head(written, &vec![None; written.len()]);
+        self.at_head(written, heads);
         self.loops += 1;
         let (_, again) = self.once(label, body.to_vec(), step.to_vec());
         self.loops -= 1;
@@ -349,7 +399,7 @@ impl Pass<'_> {
     }
 }
 
-/// The range of what an instruction loads.
+/// Returns the range of what an instruction loads.
 fn loaded(inst: &Inst, ty: Ty) -> Option<Range> {
     if !inst.op.starts_with("ld") || !ty.is_integer() {
         return None;

@@ -105,7 +105,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A new value that a variable has.
+    /// Returns a new value that a variable has.
     pub(super) fn fresh(&mut self, reg: Reg, range: Option<Range>) -> Number {
         let number = self.opaque(self.regs[reg.0 as usize], range);
         self.holders.entry(number).or_default().push(reg);
