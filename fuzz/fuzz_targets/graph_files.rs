@@ -1,4 +1,5 @@
-//! Any text: what reads files of graphs answers, and what it takes can be drawn and written again.
+//! Any text: what reads files of graphs answers, and what it takes can be drawn, compared and
+//! written again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,6 +11,10 @@ fuzz_target!(|text: &str| {
             picture.arrange();
             assert!(!picture.to_dot().is_empty() && !picture.to_mermaid().is_empty());
             assert!(!picture.to_html(None).is_empty());
+            assert!(!picture.to_svg().is_empty() && !picture.to_tree().is_empty());
+            assert!(picture.diff(&picture).is_empty());
+            // A graph without nodes, or nested deeper than is read, is refused here.
+            let _ = gridloom_view::read(&picture.to_dot());
         }
     }
 });

@@ -1,5 +1,6 @@
-//! Any bytes as a saved graph, and any JSON as the graph in one. What is accepted is launched on a
-//! checked device with limits.
+//! Any bytes as a saved graph, as an array, and as the `graph.json` of a saved graph. What is
+//! accepted is shown, compared with itself, saved again and launched on a checked device with
+//! limits, as `gridloom show`, `diff` and `run` do.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -18,8 +19,13 @@ static DEVICE: LazyLock<Device> = LazyLock::new(|| {
 });
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Err(error) = GraphFile::from_bytes(bytes, &Limits::default()) {
-        assert!(!error.to_string().is_empty());
+    match Array::from_npy(bytes) {
+        Ok(array) => assert_eq!(Array::from_npy(&array.to_npy()).unwrap(), array),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    match GraphFile::from_bytes(bytes, &Limits::default()) {
+        Ok(file) => accepted(&file),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
     // An archive with right checksums around the text, so that more of it is looked at.
     let Ok(document) = serde_json::from_slice::<gridloom_file::document::Document>(bytes) else { return };
@@ -31,14 +37,21 @@ fuzz_target!(|bytes: &[u8]| {
         let data = vec![0; port.region.bytes as usize];
         Array::new(DType::parse(&port.dtype).unwrap(), port.shape.clone(), data).unwrap()
     });
-    let file = GraphFile {
+    accepted(&GraphFile {
         modules: vec![PTX.to_owned(); document.modules],
         constants: vec![vec![7; 64]; document.constants],
         inputs: inputs.collect(),
         document,
-    };
+    });
+});
+
+/// Does everything with a file whose parts fit each other.
+fn accepted(file: &GraphFile) {
     let Ok(bytes) = file.to_bytes() else { return };
-    assert_eq!(GraphFile::from_bytes(&bytes, &Limits::default()).unwrap(), file);
+    assert_eq!(&GraphFile::from_bytes(&bytes, &Limits::default().memory(u64::MAX)).unwrap(), file);
+    let picture = gridloom_view::saved::picture(file).expect("what can be read can be shown");
+    assert!(picture.diff(&picture).is_empty());
+    assert!(!picture.to_tree().is_empty() && !picture.to_svg().is_empty() && !picture.to_html(None).is_empty());
     let options = LoadOptions::new().memory_limit(MEMORY);
     let Ok(loaded) = options.load_bytes_checked(&bytes, &DEVICE) else { return };
     let again = loaded.saver().to_bytes().expect("what was loaded can be saved");
@@ -52,4 +65,4 @@ fuzz_target!(|bytes: &[u8]| {
         executable.cancel();
         let _ = stream.synchronize();
     }
-});
+}

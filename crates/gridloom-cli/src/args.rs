@@ -8,7 +8,7 @@ use gridloom::{Dim3, Engine};
 
 /// Graphs of device work, on NVIDIA GPUs and on any CPU.
 #[derive(Parser)]
-#[command(name = "gridloom", version, about)]
+#[command(name = "gridloom", version)]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -16,7 +16,7 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List the devices of this machine, and why there are no others.
+    /// List the devices of this machine, and say why others are missing.
     Devices(Devices),
     /// Run a demonstration and check its result against the host.
     Demo(Demo),
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Show(Show),
     /// Run a saved graph.
     Run(Run),
-    /// Say how two graphs differ. The status is 1 if they do.
+    /// Say how two graphs differ. The status is 1 if they do, and 2 if one cannot be read.
     Diff(Diff),
     /// Launch a saved graph or a demonstration once and say when each node ran.
     Profile(Profile),
@@ -50,7 +50,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Devices {
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -62,8 +62,8 @@ pub(crate) struct Inputs {
     /// (`--set x=data.npy`).
     #[arg(long = "set", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub(crate) set: Vec<String>,
-    /// The most memory that the graph may use, in MiB. Unless said otherwise 4096, or what the
-    /// system has left if that is less.
+    /// The most memory that the graph may use, in MiB. The default is 4096, or the free memory of
+    /// the system if that is less.
     #[arg(long, value_name = "MIB")]
     pub(crate) memory: Option<u64>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Run {
     /// Profile the last launch and print the table.
     #[arg(long)]
     pub(crate) profile: bool,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -95,11 +95,11 @@ pub(crate) struct Run {
 
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// The one graph, in any form that `show` reads.
+    /// One graph, in any form that `show` reads.
     pub(crate) one: PathBuf,
     /// The other graph.
     pub(crate) other: PathBuf,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -111,13 +111,13 @@ pub(crate) struct Profile {
     pub(crate) target: PathBuf,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// All nodes, and not only the slowest.
+    /// Print all nodes, not only the slowest.
     #[arg(long)]
     pub(crate) all: bool,
-    /// How many runs of each node are kept one by one.
+    /// How many runs of each node to keep separately.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
-    /// How often to launch the graph before, to warm up.
+    /// How often to launch the graph first, to warm up.
     #[arg(long, default_value_t = 1, value_name = "LAUNCHES")]
     pub(crate) warm_up: u32,
     /// Write a page with the graph and its timeline to this file.
@@ -126,14 +126,14 @@ pub(crate) struct Profile {
     /// Write a trace for Perfetto or chrome://tracing to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// JSON instead of a table.
+    /// Print JSON instead of a table.
     #[arg(long, conflicts_with = "all")]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
 }
 
-/// A number of seconds, at most a year.
+/// Parses a number of seconds, at most a year.
 fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "write a number of seconds".to_owned())?;
     match seconds > 0.0 && seconds <= 365.0 * 86400.0 {
@@ -149,14 +149,14 @@ pub(crate) struct Cc {
     /// Write to this file instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The oldest GPUs the PTX is for: sm_90 or 9.0. The compiler's own default unless said
-    /// otherwise.
+    /// The oldest GPU architecture that the PTX is for: sm_90 or 9.0. The default is the
+    /// compiler's own.
     #[arg(long, value_parser = architecture)]
     pub(crate) arch: Option<(u32, u32)>,
-    /// Compile the instance of a template (`scale<float>`), and say which name it has in the PTX.
+    /// Compile this instance of a template (`scale<float>`), and print its name in the PTX.
     #[arg(long = "name", value_name = "C++ NAME")]
     pub(crate) names: Vec<String>,
-    /// Leave out which line of the source each instruction comes from.
+    /// Leave out line information.
     #[arg(long)]
     pub(crate) no_line_info: bool,
     /// Options for the compiler, after `--`: `-- -DN=4 --std=c++17 -I/path`.
@@ -178,30 +178,30 @@ pub(crate) struct Show {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// As what a graph is shown: an indented tree, unless said otherwise.
+/// The form in which a graph is shown. The default is an indented tree.
 #[derive(Args)]
 #[group(multiple = false)]
 pub(crate) struct ShowForm {
-    /// Graphviz's DOT language.
+    /// Print Graphviz's DOT language.
     #[arg(long)]
     pub(crate) dot: bool,
-    /// A Mermaid flow chart.
+    /// Print a Mermaid flow chart.
     #[arg(long)]
     pub(crate) mermaid: bool,
-    /// A drawing.
+    /// Draw an SVG.
     #[arg(long)]
     pub(crate) svg: bool,
-    /// A page to look around in, in one file.
+    /// Write an interactive page, in one file.
     #[arg(long)]
     pub(crate) html: bool,
-    /// JSON, with the layer and place of each node.
+    /// Print JSON, with the layer and position of each node.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Which one.
+    /// The demonstration.
     pub(crate) program: Program,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
@@ -223,7 +223,7 @@ pub(crate) struct Demo {
     /// Save the graph to this file, for `gridloom run`, `show` and `profile`.
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// JSON instead of text and pictures.
+    /// Print JSON instead of text and pictures.
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the graph in Graphviz's DOT language to this file.
@@ -248,18 +248,18 @@ pub(crate) enum Program {
 /// Which device to use, and how.
 #[derive(Args, Clone)]
 pub(crate) struct DeviceArgs {
-    /// The device. `ptx run` uses the CPU, which checks, unless told otherwise; a demonstration the
-    /// first GPU if there is one.
+    /// The device. By default `ptx run` uses the CPU, which checks memory accesses, and a
+    /// demonstration uses the first GPU if there is one.
     #[arg(long)]
     pub(crate) device: Option<DeviceChoice>,
     /// How the CPU device runs kernels.
     #[arg(long)]
     pub(crate) engine: Option<EngineChoice>,
-    /// Check every memory access of kernels. The CPU device does, unless told otherwise.
+    /// Check every memory access of kernels. This is the default of the CPU device.
     #[arg(long, conflicts_with = "unchecked")]
     pub(crate) checked: bool,
-    /// Do not check the memory accesses of kernels. A kernel that leaves its memory can then crash
-    /// the command.
+    /// Do not check the memory accesses of kernels. A kernel that accesses other memory can then
+    /// crash the command.
     #[arg(long)]
     pub(crate) unchecked: bool,
 }
@@ -291,16 +291,16 @@ impl From<EngineChoice> for Engine {
 
 #[derive(Subcommand)]
 pub(crate) enum Ptx {
-    /// Check files: say what is wrong, and where, and what the CPU device does not run.
+    /// Check files: print errors with their positions, and what the CPU device does not run.
     Check {
         /// The files: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// JSON instead of text: a line for each file that could be read.
+        /// Print JSON instead of text: a line for each file that could be read.
         #[arg(long)]
         json: bool,
     },
-    /// Show what the kernels of files take and how the CPU device runs them.
+    /// Show the parameters of the kernels in files, and how the CPU device runs them.
     Info(PtxInfo),
     /// Launch one kernel of a file.
     Run(PtxRun),
@@ -311,16 +311,16 @@ pub(crate) struct PtxInfo {
     /// The files: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// This kernel only.
+    /// Show only this kernel.
     #[arg(long)]
     pub(crate) kernel: Option<String>,
-    /// JSON instead of text: a line for each kernel.
+    /// Print JSON instead of text: a line for each kernel.
     #[arg(long, conflicts_with_all = ["clif", "asm"])]
     pub(crate) json: bool,
-    /// Also Cranelift's intermediate code of the compiled kernels.
+    /// Also print Cranelift's intermediate code of the compiled kernels.
     #[arg(long)]
     pub(crate) clif: bool,
-    /// Also the machine code of the compiled kernels.
+    /// Also print the machine code of the compiled kernels.
     #[arg(long)]
     pub(crate) asm: bool,
 }
@@ -329,13 +329,13 @@ pub(crate) struct PtxInfo {
 pub(crate) struct PtxRun {
     /// The file: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
     pub(crate) file: PathBuf,
-    /// The kernel; may be left out where the file has just one.
+    /// The kernel. It can be left out if the file has only one.
     #[arg(long)]
     pub(crate) kernel: Option<String>,
-    /// Blocks: X, X,Y or X,Y,Z.
+    /// The number of blocks: X, X,Y or X,Y,Z.
     #[arg(long, value_parser = dim3, default_value = "1")]
     pub(crate) grid: Dim3,
-    /// Threads a block: X, X,Y or X,Y,Z.
+    /// The number of threads in a block: X, X,Y or X,Y,Z.
     #[arg(long, value_parser = dim3, default_value = "1")]
     pub(crate) block: Dim3,
     /// Bytes of dynamic shared memory.
@@ -353,7 +353,7 @@ pub(crate) struct PtxRun {
     pub(crate) device: DeviceArgs,
 }
 
-/// A compute capability: `sm_90`, `compute_90`, `90` or `9.0`.
+/// Parses a compute capability: `sm_90`, `compute_90`, `90` or `9.0`.
 fn architecture(text: &str) -> Result<(u32, u32), String> {
     let number = text.strip_prefix("sm_").or(text.strip_prefix("compute_")).unwrap_or(text);
     let parsed = match number.split_once('.') {

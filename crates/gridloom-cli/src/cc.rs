@@ -7,6 +7,7 @@ use crate::{Failure, files, output};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Cc) -> Result<(), Failure> {
+    let destination = files::open(args.output.as_deref())?;
     let source = files::read_text(&args.file)?;
     let name =
         if args.file.as_os_str() == "-" { "<stdin>".to_owned() } else { args.file.display().to_string() };
@@ -24,8 +25,8 @@ pub(crate) fn run(args: &Cc) -> Result<(), Failure> {
     for (asked, lowered) in ptx.lowered_names() {
         output::note(&format!("{asked} is {lowered}"));
     }
-    match &args.output {
-        Some(path) => files::write(path, ptx.text().as_bytes()),
+    match destination {
+        Some(destination) => destination.write(ptx.text().as_bytes()),
         None => output::write(ptx.text()),
     }
 }

@@ -45,13 +45,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read(path, MOST_TEXT)?).map_err(|_| about(path, "this is no text"))
 }
 
-/// Writes a file as a whole: where that fails, what was there before is still there.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    Destination::open(path)?.write(bytes)
-}
-
-/// A file that will be written. Opening it finds out whether that is possible, before the work is
-/// done that is to be written.
+/// A file that will be written as a whole: where that fails, what was there before is still there.
+/// Opening it finds out whether that is possible, before the work is done that is to be written.
 pub(crate) struct Destination {
     path: PathBuf,
     file: File,
@@ -93,18 +88,45 @@ impl Destination {
             .map_err(|error| about(&self.path, error))
     }
 
-    /// The file as the user named it.
+    /// Writes all of it and says so on standard error.
+    pub(crate) fn write_and_tell(self, bytes: &[u8]) -> Result<(), Failure> {
+        let name = self.path.display().to_string();
+        self.write(bytes)?;
+        crate::output::note(&format!("wrote {name}"));
+        Ok(())
+    }
+
+    /// Returns the file as the user named it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file that is replaced in the end, to tell whether two destinations are one.
-    pub(crate) fn target(&self) -> Option<&Path> {
+    /// Returns the file that is replaced in the end, to tell whether two destinations are one.
+    fn target(&self) -> Option<&Path> {
         self.temporary.as_ref().map(|temporary| temporary.target.as_path())
     }
 }
 
-/// A new file in the folder of another, which goes unless it is made to replace the other.
+/// Prepares to write a file if one is asked for.
+pub(crate) fn open(path: Option<&Path>) -> Result<Option<Destination>, Failure> {
+    path.map(Destination::open).transpose()
+}
+
+/// Fails if two files are one: what is written first would be lost.
+pub(crate) fn refuse_two_writers<'a>(
+    destinations: impl IntoIterator<Item = &'a Destination>,
+) -> Result<(), Failure> {
+    let mut targets: Vec<&Path> = destinations.into_iter().filter_map(Destination::target).collect();
+    targets.sort_unstable();
+    match targets.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            Err(about(pair[0], "two results are to be written to this file; give each a file of its own"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A new file in the folder of another. It is removed unless it replaces the other.
 struct Temporary {
     path: PathBuf,
     target: PathBuf,

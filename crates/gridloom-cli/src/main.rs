@@ -43,14 +43,21 @@ impl std::fmt::Display for Reported {
 impl std::error::Error for Reported {}
 
 fn main() -> ExitCode {
-    let outcome = match parse() {
-        Ok(options) => dispatch(&options.command).and_then(|()| output::finish()),
+    let options = match parse() {
+        Ok(options) => options,
         Err(error) => return usage(&error),
     };
+    let outcome = dispatch(&options.command).and_then(|()| output::finish());
+    let is_diff = matches!(options.command, Command::Diff(_));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is::<output::Closed>() => ExitCode::SUCCESS,
         Err(failure) if failure.is::<Reported>() => ExitCode::FAILURE,
+        // The status 1 says that the graphs differ.
+        Err(failure) if is_diff => {
+            output::complain(&describe(&*failure));
+            ExitCode::from(2)
+        }
         Err(failure) => {
             output::complain(&describe(&*failure));
             ExitCode::FAILURE
@@ -106,8 +113,13 @@ fn in_one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim);
     let said =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
-    let said: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
-    format!("{} (see --help)", said.join(" "))
+    let said = said.filter(|line| !line.is_empty());
+    let said = said.fold(String::new(), |said, line| match line.strip_prefix("tip: ") {
+        Some(tip) => format!("{said}; {tip}"),
+        None if said.is_empty() => line.to_owned(),
+        None => format!("{said} {line}"),
+    });
+    format!("{said} (see --help)")
 }
 
 /// What to say where CUDA C++ could not be compiled. Where there is no compiler, one line is
@@ -119,7 +131,7 @@ pub(crate) fn compile_failure(name: &str, error: gridloom::Error) -> Failure {
     }
 }
 
-/// The message of a failure, with the log of the compiler or driver below it.
+/// Returns the message of a failure, with the log of the compiler or driver below it.
 pub(crate) fn describe(failure: &(dyn std::error::Error + 'static)) -> String {
     let message = failure.to_string();
     let log = failure.downcast_ref::<gridloom::Error>().and_then(gridloom::Error::log).map(str::trim_end);

@@ -51,7 +51,7 @@ fn write_bytes(bytes: &[u8]) -> io::Result<()> {
     output.flush()
 }
 
-/// What to make of a failed write to standard output.
+/// Decides what to do about a failed write to standard output.
 pub(crate) fn failed(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Box::new(Closed),
@@ -88,7 +88,8 @@ pub(crate) fn note(message: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", plain(message));
 }
 
-/// The text without characters that could drive a terminal: file names and files may hold any.
+/// Returns the text without characters that could drive a terminal: file names and files may hold
+/// any.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
 }

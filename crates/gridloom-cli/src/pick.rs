@@ -52,7 +52,7 @@ pub(crate) fn memory_limit() -> Option<u64> {
     available(&std::fs::read_to_string("/proc/meminfo").ok()?).map(|bytes| bytes / 2)
 }
 
-/// The bytes that `/proc/meminfo` calls available.
+/// Returns the bytes that `/proc/meminfo` calls available.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -4,7 +4,6 @@ use clap::ValueEnum;
 use gridloom::{Device, ProfileOptions};
 
 use crate::args::{DeviceChoice, Profile, Program};
-use crate::output::note;
 use crate::{Failure, demo, files, output, pick, saved};
 
 /// Runs the subcommand.
@@ -17,6 +16,9 @@ pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
     if program.is_some() && is_free && (wanted.device.is_some() || Device::cuda(0).is_err()) {
         wanted.unchecked = true;
     }
+    let html = files::open(options.html.as_deref())?;
+    let trace = files::open(options.trace.as_deref())?;
+    files::refuse_two_writers(html.iter().chain(&trace))?;
     let device = pick::device(&wanted, None, None)?;
     let bytes = match program {
         // A demonstration is profiled as the file that `demo --save` writes.
@@ -44,17 +46,17 @@ pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
     if options.warm_up > 0 {
         saved::reset(&loaded, &bytes, &options.inputs)?;
     }
-    let profile = executable.profile_with(&stream, &ProfileOptions::new().max_runs(options.runs as usize))?;
-    if let Some(path) = &options.html {
+    let mut profile =
+        executable.profile_with(&stream, &ProfileOptions::new().max_runs(options.runs as usize))?;
+    remark(&mut profile, &device);
+    if let Some(destination) = html {
         let mut picture = gridloom_view::saved::read(&bytes).map_err(|error| format!("{name}: {error}"))?;
         picture.title = options.target.file_stem().map_or(name, |stem| stem.to_string_lossy().into_owned());
         let times = serde_json::from_str(&profile.to_json())?;
-        files::write(path, picture.to_html(Some(&times)).as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+        destination.write_and_tell(picture.to_html(Some(&times)).as_bytes())?;
     }
-    if let Some(path) = &options.trace {
-        files::write(path, profile.to_chrome_trace().as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+    if let Some(destination) = trace {
+        destination.write_and_tell(profile.to_chrome_trace().as_bytes())?;
     }
     if options.json {
         output::write(&(profile.to_json() + "\n"))
@@ -62,5 +64,13 @@ pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
         output::write(&format!("{profile:#}"))
     } else {
         output::write(&format!("{profile}"))
+    }
+}
+
+/// Says so if the times are not those that a program would see.
+pub(crate) fn remark(profile: &mut gridloom::Profile, device: &Device) {
+    if device.is_checked() {
+        let remark = "the interpreter ran the kernels and checked every access; for a file that you trust, --unchecked measures machine code";
+        profile.remarks.push(remark.to_owned());
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::Run;
 use crate::files::Destination;
 use crate::output::say;
-use crate::{Failure, pick, progress, saved};
+use crate::{Failure, files, pick, progress, saved};
 
 /// The longest wait without a look at the clock.
 const TURN: Duration = Duration::from_millis(100);
@@ -30,13 +30,17 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         }
         gets.push((output, Destination::open(path.as_ref())?));
     }
+    files::refuse_two_writers(gets.iter().map(|(_, destination)| destination))?;
     let stream = device.stream()?;
     let executable = loaded.graph().instantiate()?;
     let start = Instant::now();
     let launches = if options.profile { options.repeat - 1 } else { options.repeat };
     launch(options, &executable, &stream, launches)?;
     let seconds = start.elapsed().as_secs_f64();
-    let profile = options.profile.then(|| executable.profile(&stream)).transpose()?;
+    let mut profile = options.profile.then(|| executable.profile(&stream)).transpose()?;
+    if let Some(profile) = &mut profile {
+        crate::profile::remark(profile, &device);
+    }
     let mut written = Vec::new();
     for (output, destination) in gets {
         let path = destination.path().display().to_string();
@@ -102,7 +106,7 @@ fn wait(executable: &Executable, stream: &Stream, end: Option<(Instant, Duration
     }
 }
 
-/// The outputs with their first elements.
+/// Returns the outputs with their first elements.
 fn outputs(loaded: &LoadedGraph) -> Result<Vec<serde_json::Value>, Failure> {
     const MOST: usize = 64;
     let output = |port: &gridloom::file::Port| {

@@ -9,6 +9,7 @@ use crate::args::Show;
 
 /// Runs the subcommand.
 pub(crate) fn run(options: &Show) -> Result<(), Failure> {
+    let destination = crate::files::open(options.output.as_deref())?;
     let picture = read(&options.file)?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
     let form = &options.form;
@@ -25,12 +26,8 @@ pub(crate) fn run(options: &Show) -> Result<(), Failure> {
     } else {
         picture.to_tree()
     };
-    match &options.output {
-        Some(path) => {
-            crate::files::write(path, text.as_bytes())?;
-            crate::output::note(&format!("wrote {}", path.display()));
-            Ok(())
-        }
+    match destination {
+        Some(destination) => destination.write_and_tell(text.as_bytes()),
         None => crate::output::write(&text),
     }
 }

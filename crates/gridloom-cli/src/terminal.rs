@@ -22,12 +22,12 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Standard output.
+    /// Returns what standard output is.
     pub(crate) fn stdout() -> Self {
         Self::of(std::io::stdout().is_terminal(), &console::Term::stdout())
     }
 
-    /// Standard error.
+    /// Returns what standard error is.
     pub(crate) fn stderr() -> Self {
         Self::of(std::io::stderr().is_terminal(), &console::Term::stderr())
     }

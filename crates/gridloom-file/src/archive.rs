@@ -104,6 +104,7 @@ impl<'a> Archive<'a> {
         };
         let mut entries = Vec::with_capacity(count.min(size / CENTRAL_BYTES));
         let mut spans = Vec::with_capacity(entries.capacity());
+        let mut sums = Vec::with_capacity(entries.capacity());
         let mut at = start;
         for _ in 0..count {
             if get32(bytes, at)? != CENTRAL {
@@ -136,14 +137,16 @@ impl<'a> Archive<'a> {
                 bail!("{name:?} reaches into the directory of the archive");
             }
             spans.push((offset, data_at + data.len()));
-            if crc32(data) != sum {
-                bail!("{name:?} is damaged: its checksum is wrong");
-            }
+            sums.push(sum);
             entries.push((name, data));
         }
         spans.sort_unstable();
         if spans.windows(2).any(|pair| pair[1].0 < pair[0].1) {
             bail!("entries of the archive overlap");
+        }
+        // Only now: sums of entries that overlap could take forever.
+        if let Some(((name, _), _)) = entries.iter().zip(sums).find(|((_, data), sum)| crc32(data) != *sum) {
+            bail!("{name:?} is damaged: its checksum is wrong");
         }
         entries.sort_unstable_by_key(|(name, _)| *name);
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -316,6 +319,58 @@ mod tests {
         let mut same = bytes;
         same[second + CENTRAL_BYTES] = b'a';
         assert!(Archive::open(&same).err().unwrap().to_string().contains("\"a\""));
+    }
+
+    #[test]
+    fn many_entries_over_the_same_bytes_are_refused_before_their_sums_are_computed() {
+        let (size, count) = (64 << 20, u16::MAX);
+        let mut bytes = write(&[("a".into(), vec![7; size])]).unwrap();
+        let directory = bytes.len() - END_BYTES - CENTRAL_BYTES - 1;
+        let entry = bytes[directory..directory + CENTRAL_BYTES + 1].to_vec();
+        bytes.truncate(directory);
+        (0..count).for_each(|_| bytes.extend(&entry));
+        put32(&mut bytes, END);
+        put32(&mut bytes, 0);
+        put16(&mut bytes, count);
+        put16(&mut bytes, count);
+        put32(&mut bytes, u32::from(count) * entry.len() as u32);
+        put32(&mut bytes, directory as u32);
+        put16(&mut bytes, 0);
+        // Four tebibytes would be read for the sums.
+        assert!(Archive::open(&bytes).err().unwrap().to_string().contains("overlap"));
+    }
+
+    #[test]
+    fn sizes_and_places_beyond_the_file_are_refused() {
+        let bytes = write(&[("a".into(), b"x".to_vec())]).unwrap();
+        let directory = bytes.windows(4).position(|four| four == CENTRAL.to_le_bytes()).unwrap();
+        let (size, place, end) = ([20, 24], [42, 42], bytes.len() - END_BYTES);
+        for (offsets, value, said) in [
+            (size, u32::MAX, "zip64"),
+            (size, u32::MAX - 1, "too early"),
+            (place, u32::MAX, "zip64"),
+            (place, 1 << 31, "too early"),
+        ] {
+            let mut changed = bytes.clone();
+            for offset in offsets {
+                changed[directory + offset..directory + offset + 4].copy_from_slice(&value.to_le_bytes());
+            }
+            let error = Archive::open(&changed).err().unwrap().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        for offset in [10, 12, 16] {
+            let mut changed = bytes.clone();
+            changed[end + offset..end + offset + 2].copy_from_slice(&[0xff; 2]);
+            assert!(Archive::open(&changed).is_err(), "the end of the archive, byte {offset}");
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_names_like_any_other() {
+        // Nothing is unpacked to a file system, so such an entry is never asked for.
+        let bytes = write(&[("../../etc/passwd".into(), b"x".to_vec()), ("/a".into(), vec![])]).unwrap();
+        assert_eq!(Archive::open(&bytes).unwrap().get("../../etc/passwd").unwrap(), b"x");
+        assert!(Archive::open(&bytes).unwrap().get("a").is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! form a tree, dependencies point backwards, and sizes are within limits. The rules of graphs
 //! (ranges, contracts, order of memory) are checked by whoever builds the graph.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::document::{
     Arg, Buffer, Document, Expr, Launch, Memory, Node, NodeRef, Operation, PointerTarget, Port, Region,
@@ -228,8 +228,10 @@ impl Document {
             }
         }
         // One name means one array.
+        let outputs: HashMap<&str, &Port> =
+            self.outputs.iter().map(|output| (output.name.as_str(), output)).collect();
         for input in &self.inputs {
-            if let Some(output) = self.outputs.iter().find(|output| output.name == input.name)
+            if let Some(output) = outputs.get(input.name.as_str())
                 && (output.region, &output.dtype, &output.shape) != (input.region, &input.dtype, &input.shape)
             {
                 bail!("{} is an input, and an output of other memory or shape", input.name);

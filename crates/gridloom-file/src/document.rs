@@ -519,3 +519,22 @@ pub struct Port {
     /// The shape of the array.
     pub shape: Vec<u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_format_page_are_what_the_page_says() {
+        let page = include_str!("../../../docs/file-format.md");
+        let examples: Vec<&str> =
+            page.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        let [kernel, node, port] = examples[..] else { panic!("{} examples", examples.len()) };
+        let kernel: Kernel = serde_json::from_str(kernel).unwrap();
+        assert_eq!((&*kernel.name, kernel.signature.unwrap().params.len()), ("heat_step", 4));
+        let node: Node = serde_json::from_str(node).unwrap();
+        assert!(matches!(&node.operation, Operation::Kernel(launch) if launch.args.len() == 2));
+        let port: Port = serde_json::from_str(port).unwrap();
+        assert_eq!((&*port.dtype, &port.shape[..]), ("<f4", &[32, 32][..]));
+    }
+}

@@ -23,7 +23,7 @@ function heat(share) {
 
 function fillOf(node, mode) {
   if (mode === 'time') {
-    if (!node.times) return '#c8ccd2';
+    if (!node.times) return css('--untimed');
     // The square root spreads short times apart.
     return heat(Math.sqrt(node.times.busy_ns / longest));
   }
@@ -37,6 +37,11 @@ function inkOn(colour) {
   return 0.299 * red + 0.587 * green + 0.114 * blue > 150 ? '#15181d' : '#ffffff';
 }
 
+// The colours of the page, by theme: asking the browser for each node would take longer than drawing it.
+const cssColours = new Map();
 function css(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const key = document.documentElement.dataset.theme + name;
+  let value = cssColours.get(key);
+  if (value === undefined) cssColours.set(key, value = getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return value;
 }

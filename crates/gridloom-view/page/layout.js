@@ -1,7 +1,8 @@
 // Where nodes are drawn. Layers and the order within them come with the picture; sizes depend on what is folded.
-const NODE = { height: 34, gap: 18, layerGap: 34, pad: 12, head: 28, minWidth: 90, maxWidth: 240 };
-// Layers wider than this are broken into rows, and graphs much taller than wide into columns.
-const WRAP_WIDTH = 3200, TALL = 5, COLUMN_GAP = 70;
+const NODE = { height: 34, gap: 18, layerGap: 34, pad: 12, head: 36, minWidth: 90, maxWidth: 240 };
+// Layers wider than this, or than the whole graph would be as a square, are broken into rows. Graphs much taller than
+// wide are broken into columns.
+const WRAP_WIDTH = 3200, TALL = 1.5, COLUMN_GAP = 70;
 
 const measure = document.createElement('canvas').getContext('2d');
 measure.font = '13px system-ui, sans-serif';
@@ -10,6 +11,24 @@ function textWidth(text) {
   let width = widths.get(text);
   if (width === undefined) widths.set(text, width = measure.measureText(text).width);
   return width;
+}
+
+// A text that is too wide for its place loses its middle: names of kernels differ most at their ends.
+const elided = new Map();
+function elide(text, room) {
+  if (textWidth(text) <= room) return text;
+  const key = text + '\n' + Math.floor(room);
+  let short = elided.get(key);
+  if (short !== undefined) return short;
+  let low = 0, high = text.length;
+  const cut = keep => text.slice(0, Math.ceil(keep / 2)) + '…' + text.slice(text.length - Math.floor(keep / 2));
+  while (low < high) {
+    const keep = Math.ceil((low + high) / 2);
+    if (measure.measureText(cut(keep)).width <= room) low = keep; else high = keep - 1;
+  }
+  short = cut(low);
+  elided.set(key, short);
+  return short;
 }
 
 function layoutNode(node) {
@@ -30,6 +49,8 @@ function layoutNode(node) {
 
 function rowsOf(graph) {
   const layers = [];
+  const area = graph.nodes.reduce((sum, node) => sum + (node.width + NODE.gap) * (node.height + NODE.layerGap), 0);
+  const widest = Math.max(WRAP_WIDTH, 1.4 * Math.sqrt(area));
   for (const node of graph.nodes) (layers[node.layer] = layers[node.layer] || []).push(node);
   const rows = [];
   for (const layer of layers) {
@@ -37,7 +58,7 @@ function rowsOf(graph) {
     layer.sort((a, b) => a.place - b.place);
     let row = [], width = 0;
     for (const node of layer) {
-      if (row.length && width + node.width > WRAP_WIDTH) { rows.push(row); row = []; width = 0; }
+      if (row.length && width + node.width > widest) { rows.push(row); row = []; width = 0; }
       row.push(node);
       width += node.width + NODE.gap;
     }
@@ -64,8 +85,10 @@ function layoutGraph(graph) {
   graph.nodes.forEach(layoutNode);
   const rows = rowsOf(graph);
   const middle = node => node.x + node.width / 2;
+  let widest = 0;
   for (const row of rows) {
     const total = row.reduce((sum, node) => sum + node.width + NODE.gap, -NODE.gap);
+    widest = Math.max(widest, total);
     let x = -total / 2;
     for (const node of row) { node.x = x; x += node.width + NODE.gap; }
   }
@@ -74,7 +97,8 @@ function layoutGraph(graph) {
     if (!others.length) return middle(node);
     let sum = 0;
     for (const other of others) sum += middle(other);
-    return sum / others.length;
+    // Within the widest row, so that the graph does not grow with each round.
+    return Math.max(-widest / 2, Math.min(widest / 2, sum / others.length));
   };
   for (let round = 0; round < 2; round++) {
     for (let at = 0; at < rows.length; at++) placeRow(rows[at], wish('before'));

@@ -12,9 +12,15 @@ colour.onchange = () => { colourMode = colour.value; legend(); redraw(); };
 function legend() {
   const made = document.getElementById('legend');
   made.replaceChildren();
-  const entry = (colour, text) => { const item = element('span', null, made); const mark = element('i', null, item); mark.style.background = colour; item.append(text); };
+  const entry = (colour, text) => {
+    const item = element('span', null, made), mark = element('i', null, item);
+    mark.style.background = colour;
+    item.append(text);
+    return mark;
+  };
   if (colourMode === 'time') {
     for (const share of [0, 0.25, 0.5, 1]) entry(heat(share), duration(longest * share * share));
+    if ([...nodes.values()].some(node => !node.times)) entry(css('--untimed'), 'not measured').className = 'outlined';
   } else {
     for (const kind of new Set([...nodes.values()].map(node => node.kind))) entry(KIND_COLOURS[kind] || '#8f99a6', kind);
   }
@@ -55,20 +61,39 @@ document.getElementById('theme').onclick = () => {
 };
 addEventListener('keydown', event => {
   if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
-  const keys = { '/': () => { event.preventDefault(); search.focus(); }, f: fit, e: () => foldAll(true), c: () => foldAll(false), Escape: () => select(null) };
+  if (/^(INPUT|SELECT)$/.test(event.target.tagName)) return;
+  const keys = {
+    '/': () => { event.preventDefault(); search.focus(); }, f: fit, e: () => foldAll(true), c: () => foldAll(false), Escape: () => select(null),
+    '+': () => zoom(1.3), '=': () => zoom(1.3), '-': () => zoom(1 / 1.3),
+  };
   if (keys[event.key]) keys[event.key]();
-  if (event.key === 'Enter' && selected) toggle(selected);
-  if ((event.key === 'ArrowDown' || event.key === 'ArrowUp') && selected) {
-    const next = event.key === 'ArrowDown' ? selected.after[0] : selected.before[0];
+  // A focused button or link answers to Enter itself.
+  if (event.key === 'Enter' && selected && !/^(BUTTON|A)$/.test(event.target.tagName)) { toggle(selected); describe(selected); }
+  if (/^Arrow(Up|Down|Left|Right)$/.test(event.key)) {
+    const next = selected ? neighbour(selected, event.key) : picture.graph.nodes[0];
     if (next) { event.preventDefault(); select(next, true); }
   }
 });
 addEventListener('resize', redraw);
+
+// The node that an arrow leads to: along edges up and down, into and out of bodies at their ends, and to the side within
+// a layer.
+function neighbour(node, key) {
+  if (key === 'ArrowDown') return node.open && node.bodies[0].nodes[0] || node.after[0] || (node.parent && node.parent.after[0]);
+  if (key === 'ArrowUp') return node.before[0] || node.parent;
+  const around = node.parent ? node.parent.bodies.find(body => body.nodes.includes(node)) : picture.graph;
+  const step = key === 'ArrowRight' ? 1 : -1;
+  const beside = around.nodes.find(other => other.layer === node.layer && other.place === node.place + step);
+  if (beside || !node.parent) return beside;
+  const body = node.parent.bodies[node.parent.bodies.indexOf(around) + step];
+  return body && body.nodes[0];
+}
 
 // Small graphs open with their bodies unfolded.
 if (nodes.size <= 60) nodes.forEach(node => { node.open = node.bodies.length > 0; });
 arrange();
 legend();
 describe(null);
+document.getElementById('empty').hidden = nodes.size > 0;
 if (profile) wholeLaunch();
 fit();

@@ -48,9 +48,16 @@ function describe(node) {
     button.style.marginTop = '8px';
     button.onclick = () => { toggle(node); describe(node); };
   }
+  if (selectedRun && selectedRun.node === node) {
+    element('h3', 'This run', panel);
+    const rows = [['time', duration(selectedRun.end - selectedRun.start), true], ['start', duration(selectedRun.start), true], ['end', duration(selectedRun.end), true]];
+    if (selectedRun.pass && selectedRun.pass.length) rows.push(['pass, from 0', selectedRun.pass.join(' / '), true]);
+    if (selectedRun.thread != null) rows.push(['thread', String(selectedRun.thread), true]);
+    table(rows);
+  }
   const times = node.times;
   if (times) {
-    element('h3', 'Time' + (node.critical ? ', on the critical path' : ''), panel);
+    element('h3', (times.runs > 1 ? 'All runs' : 'Time') + (node.critical ? ', on the critical path' : ''), panel);
     const rows = [['busy', duration(times.busy_ns), true], ['runs', String(times.runs), true]];
     if (times.runs > 1) rows.push(['one run', duration(times.min_ns) + ' to ' + duration(times.max_ns), true]);
     if (times.passes != null) rows.push(['passes', String(times.passes), true]);
@@ -72,7 +79,8 @@ function overview() {
   const kinds = new Map();
   nodes.forEach(node => kinds.set(node.kind, (kinds.get(node.kind) || 0) + 1));
   table([['nodes', String(nodes.size), true], ...[...kinds].sort((a, b) => b[1] - a[1]).map(([kind, count]) => ['  ' + kind, String(count), true])]);
-  if (!profile) { element('h3', 'Click a node to see what it does.', panel); return; }
+  if (!nodes.size) return;
+  if (!profile) { element('h3', 'Click a node to see what it does.', panel); keyList(); return; }
   element('h3', 'One launch' + (profile.device ? ' on ' + profile.device : ''), panel);
   const path = (profile.critical_path || []).reduce((sum, step) => sum + step.end_ns - step.start_ns, 0);
   table([
@@ -83,7 +91,7 @@ function overview() {
     ...(profile.device_ns != null ? [['on the device', duration(profile.device_ns), true]] : []),
     ...(profile.host_ns ? [['in callbacks', duration(profile.host_ns), true]] : []),
     ...(profile.enqueue_ns != null ? [['call of launch', duration(profile.enqueue_ns), true]] : []),
-    ...(profile.method ? [['measured by', profile.method]] : []),
+    ...(profile.method ? [['measured by', profile.method, true]] : []),
     ...(profile.node_cost_ns ? [['cost, taken off', duration(profile.node_cost_ns) + ' a run', true]] : []),
   ]);
   for (const remark of profile.remarks || []) element('p', remark, panel);
@@ -94,5 +102,17 @@ function overview() {
     const row = element('tr', null, made);
     linkTo(node, element('td', null, row));
     element('td', duration(node.times.busy_ns), row).className = 'number';
+  }
+  keyList();
+}
+
+function keyList() {
+  element('h3', 'Keys', panel);
+  const made = element('table', null, panel);
+  const entries = [['/', 'search'], ['↑ ↓', 'node before, after'], ['← →', 'node beside'], ['Enter', 'fold, unfold'], ['e  c', 'unfold all, fold all'], ['+ −  f', 'zoom, show all'], ['Esc', 'select nothing']];
+  for (const [keys, meaning] of entries) {
+    const row = element('tr', null, made), cell = element('td', null, row);
+    keys.split(/ +/).forEach(key => { element('kbd', key, cell); cell.append(' '); });
+    element('td', meaning, row);
   }
 }

@@ -3,7 +3,7 @@ const stage = document.getElementById('stage');
 const canvas = document.getElementById('graph');
 const pen = canvas.getContext('2d');
 const view = { x: 0, y: 0, scale: 1 };
-let selected = null, found = new Set(), colourMode = profile ? 'time' : 'kind';
+let selected = null, selectedRun = null, found = new Set(), colourMode = profile ? 'time' : 'kind';
 
 function resizeCanvas(target, width, height) {
   const ratio = window.devicePixelRatio || 1;
@@ -47,11 +47,11 @@ function drawGraph() {
     pen.fillStyle = ink;
     pen.font = '600 13px system-ui, sans-serif';
     pen.textBaseline = 'middle';
-    pen.fillText('▾ ' + label(node), node.left + 8, node.top + 17, node.width - 16);
+    pen.fillText(elide('▾ ' + label(node), node.width - 24), node.left + 8, node.top + 17);
     if (node.bodies.length > 1) {
       pen.font = '11px system-ui, sans-serif';
       pen.fillStyle = faint;
-      node.bodies.forEach(body => pen.fillText(body.label, node.left + body.x, node.top + NODE.head + 6));
+      node.bodies.forEach(body => pen.fillText(elide(body.label, body.width), node.left + body.x, node.top + NODE.head + 4));
     }
   }
   drawEdges(isSeen, edgeColour, critical, accent, tiny);
@@ -59,13 +59,18 @@ function drawGraph() {
     if (node.open || !isSeen(node.left, node.top, node.left + node.width, node.top + node.height)) continue;
     const fill = fillOf(node, colourMode);
     pen.fillStyle = fill;
-    if (tiny) { pen.fillRect(node.left, node.top, node.width, node.height); continue; }
+    if (tiny) { pen.fillRect(node.left, node.top, node.width, Math.max(node.height, 1 / view.scale)); continue; }
     box(node, 6);
     pen.fill();
     if (node.bodies.length) {
       pen.strokeStyle = panel;
       pen.lineWidth = 1;
       pen.strokeRect(node.left + 3.5, node.top + 3.5, node.width - 7, node.height - 7);
+    }
+    if (colourMode === 'time' && !node.times) {
+      pen.strokeStyle = edgeColour;
+      pen.lineWidth = 1;
+      pen.stroke();
     }
     if (node === selected || node.critical || found.has(node)) {
       pen.strokeStyle = node === selected ? accent : found.has(node) ? foundColour : critical;
@@ -75,16 +80,16 @@ function drawGraph() {
     }
     const wait = node.times && node.times.gap_ns / Math.max(1, node.times.gap_ns + node.times.busy_ns);
     if (wait > 0.02) {
-      // The time that it waited though it was ready, beside its own time.
+      // The time that it waited though it was ready, beside its own time. It ends before the middle, where edges arrive.
       pen.fillStyle = gapColour;
-      pen.fillRect(node.left, node.top - 6, node.width * wait, 3);
+      pen.fillRect(node.left, node.top - 6, (node.width / 2 - 8) * wait, 3);
     }
     if (small) continue;
     pen.fillStyle = inkOn(fill);
     pen.font = '13px system-ui, sans-serif';
     pen.textBaseline = 'middle';
     const text = (node.bodies.length ? '▸ ' : '') + label(node);
-    pen.fillText(text, node.left + 10, node.top + node.height / 2 + 0.5, node.width - 20);
+    pen.fillText(elide(text, node.width - 16), node.left + 10, node.top + node.height / 2 + 0.5);
   }
   found.forEach(node => {
     if (!tiny && !small) return;
@@ -122,6 +127,8 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
     pen.strokeStyle = stroke;
     pen.fillStyle = stroke;
     pen.lineWidth = tiny ? 1 / view.scale : width;
+    // Thousands of lines would cover all nodes.
+    pen.globalAlpha = tiny && kind !== 'selected' && points.length > 5000 ? 0.3 : 1;
     pen.setLineDash(dash);
     pen.beginPath();
     for (let at = 0; at < points.length; at += 5) {
@@ -138,6 +145,7 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
     }
     pen.stroke();
     pen.setLineDash([]);
+    pen.globalAlpha = 1;
     if (tiny) continue;
     pen.beginPath();
     for (let at = 0; at < points.length; at += 5) {
@@ -153,11 +161,23 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
 }
 
 function fit() {
-  const width = Math.max(1, stage.clientWidth - 40), height = Math.max(1, stage.clientHeight - 40);
+  // The legend covers the lower edge.
+  const foot = document.getElementById('legend').offsetHeight + 10;
+  const width = Math.max(1, stage.clientWidth - 40), height = Math.max(1, stage.clientHeight - foot - 40);
   const graph = picture.graph;
   view.scale = Math.min(1.5, width / Math.max(1, graph.width), height / Math.max(1, graph.height));
   view.x = graph.width / 2 - stage.clientWidth / 2 / view.scale;
-  view.y = graph.height / 2 - stage.clientHeight / 2 / view.scale;
+  view.y = graph.height / 2 - (stage.clientHeight - foot) / 2 / view.scale;
+  redraw();
+}
+
+// Zooms, and keeps a point of the screen where it is.
+function zoom(factor, at) {
+  at = at || { x: stage.clientWidth / 2, y: stage.clientHeight / 2 };
+  const scale = Math.max(0.005, Math.min(6, view.scale * factor));
+  view.x += at.x / view.scale - at.x / scale;
+  view.y += at.y / view.scale - at.y / scale;
+  view.scale = scale;
   redraw();
 }
 
@@ -169,9 +189,12 @@ function show(node) {
   view.y = node.top + Math.min(node.height, 200) / 2 - stage.clientHeight / 2 / view.scale;
 }
 
-function select(node, centre) {
+// Selects a node, and one of its runs if a bar of the timeline was clicked.
+function select(node, centre, run) {
   selected = node;
+  selectedRun = run || null;
   if (node && centre) show(node);
+  if (node && !run) revealBars(node);
   describe(node);
   redraw();
 }
@@ -239,12 +262,7 @@ canvas.addEventListener('pointerleave', () => tip(null));
 canvas.addEventListener('wheel', event => {
   event.preventDefault();
   const area = canvas.getBoundingClientRect();
-  const at = { x: event.clientX - area.left, y: event.clientY - area.top };
-  const scale = Math.max(0.005, Math.min(6, view.scale * Math.exp(-event.deltaY * 0.0015)));
-  view.x += at.x / view.scale - at.x / scale;
-  view.y += at.y / view.scale - at.y / scale;
-  view.scale = scale;
-  redraw();
+  zoom(Math.exp(-event.deltaY * 0.0015), { x: event.clientX - area.left, y: event.clientY - area.top });
 }, { passive: false });
 
 const tipBox = document.getElementById('tip');

@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::picture::{Graph, Node, Picture};
+use crate::picture::{Graph, Node, Picture, printable, reference};
 
 /// The largest table for pairing the nodes of two graphs. Larger graphs are paired by name alone.
 const MOST_CELLS: usize = 16 << 20;
@@ -51,9 +51,11 @@ impl fmt::Display for Difference {
             DifferenceKind::Added => '+',
             DifferenceKind::Changed | DifferenceKind::Edges => '~',
         };
-        match self.detail.is_empty() {
-            true => write!(f, "{sign} {}", self.node),
-            false => write!(f, "{sign} {}: {}", self.node, self.detail),
+        // Control characters could affect a terminal.
+        let (node, detail) = (printable(&self.node), printable(&self.detail));
+        match detail.is_empty() {
+            true => write!(f, "{sign} {node}"),
+            false => write!(f, "{sign} {node}: {detail}"),
         }
     }
 }
@@ -100,7 +102,7 @@ fn compare(old: &Graph, new: &Graph, path: &str, found: &mut Vec<Difference>) {
     };
     let (old_before, new_before) = (before(old), before(new));
     for (place, node) in old.nodes.iter().enumerate() {
-        let name = format!("{path}{}", node.name);
+        let name = format!("{path}{}", reference(&node.name));
         let mut add = |kind, detail: String| found.push(Difference { kind, node: name.clone(), detail });
         let Some(partner) = pairs[place] else {
             add(DifferenceKind::Removed, kind_of(node));
@@ -108,7 +110,10 @@ fn compare(old: &Graph, new: &Graph, path: &str, found: &mut Vec<Difference>) {
         };
         let other = &new.nodes[partner];
         if key(node) != key(other) {
-            add(DifferenceKind::Changed, format!("name: {} -> {}", node.name, other.name));
+            add(
+                DifferenceKind::Changed,
+                format!("name: {} -> {}", reference(&node.name), reference(&other.name)),
+            );
         }
         for detail in changed_facts(node, other) {
             add(DifferenceKind::Changed, detail);
@@ -133,7 +138,7 @@ fn compare(old: &Graph, new: &Graph, path: &str, found: &mut Vec<Difference>) {
     for (node, _) in new.nodes.iter().zip(&partners).filter(|(_, partner)| partner.is_none()) {
         found.push(Difference {
             kind: DifferenceKind::Added,
-            node: format!("{path}{}", node.name),
+            node: format!("{path}{}", reference(&node.name)),
             detail: kind_of(node),
         });
     }
@@ -144,14 +149,17 @@ fn kind_of(node: &Node) -> String {
 }
 
 fn changed_facts(node: &Node, other: &Node) -> Vec<String> {
-    let find =
-        |node: &Node, name: &str| node.facts.iter().find(|fact| fact.0 == name).map(|fact| fact.1.clone());
-    let names = node.facts.iter().chain(other.facts.iter().filter(|fact| find(node, &fact.0).is_none()));
     // Where a kernel stands in its source is not a property of the graph.
-    let names = names.map(|fact| fact.0.as_str()).filter(|&name| name != "source");
+    let counts = |fact: &&(String, String)| fact.0 != "source";
+    let values = |node: &Node| -> HashMap<String, String> {
+        node.facts.iter().rev().filter(counts).cloned().collect()
+    };
+    let (ours, theirs) = (values(node), values(other));
+    let names = node.facts.iter().filter(counts);
+    let names = names.chain(other.facts.iter().filter(counts).filter(|fact| !ours.contains_key(&fact.0)));
     let mut changes = Vec::new();
-    for name in names {
-        match (find(node, name), find(other, name)) {
+    for (name, _) in names {
+        match (ours.get(name), theirs.get(name)) {
             (Some(one), Some(two)) if one != two => changes.push(format!("{name}: {one} -> {two}")),
             (Some(one), None) => changes.push(format!("{name}: {one} -> nothing")),
             (None, Some(two)) => changes.push(format!("{name}: nothing -> {two}")),
@@ -172,9 +180,11 @@ fn changed_edges(
     let ours: HashSet<(Option<usize>, bool)> = old.iter().map(|&(from, kind)| (pairs[from], kind)).collect();
     let theirs: HashSet<(Option<usize>, bool)> = new.iter().map(|&(from, kind)| (Some(from), kind)).collect();
     let gone = old.iter().filter(|&&(from, kind)| !theirs.contains(&(pairs[from], kind)));
-    let gone = gone.map(|&(from, kind)| format!("no longer after {}{}", old_nodes[from].name, word(kind)));
+    let gone = gone
+        .map(|&(from, kind)| format!("no longer after {}{}", reference(&old_nodes[from].name), word(kind)));
     let come = new.iter().filter(|&&(from, kind)| !ours.contains(&(Some(from), kind)));
-    let come = come.map(|&(from, kind)| format!("now after {}{}", new_nodes[from].name, word(kind)));
+    let come =
+        come.map(|&(from, kind)| format!("now after {}{}", reference(&new_nodes[from].name), word(kind)));
     gone.chain(come).collect()
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::picture::{Body, Edge, Graph, Node, Picture, body_label};
+use crate::picture::{Body, Edge, Graph, Node, Picture, body_label, reference};
 use crate::{MOST_DEPTH, MOST_NODES, ReadError};
 
 #[derive(Deserialize)]
@@ -112,7 +112,8 @@ fn convert(
 
 /// Converts parameters to lines of a table: short ones whole, nested ones by their path.
 fn flatten(path: &str, value: &Value, facts: &mut Vec<(String, String)>) {
-    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    // Every value below a long key has it in its path.
+    let join = |key: &str| reference(&if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") });
     match value {
         Value::Null => {}
         Value::Object(fields) if is_region(value) => facts.push((path.to_owned(), region(fields))),
@@ -127,7 +128,7 @@ fn flatten(path: &str, value: &Value, facts: &mut Vec<(String, String)>) {
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                flatten(&format!("{path}[{index}]"), item, facts);
+                flatten(&reference(&format!("{path}[{index}]")), item, facts);
             }
         }
         other => facts.push((path.to_owned(), plain(other))),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::picture::{Graph, Picture};
+use crate::picture::{Graph, Picture, printable};
 
 impl Picture {
     /// Returns the graph in Graphviz's DOT language, bodies as clusters.
@@ -22,7 +22,8 @@ impl Picture {
 }
 
 fn dot_escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    printable(&escaped).into_owned()
 }
 
 fn dot_graph(text: &mut String, graph: &Graph, depth: usize) {

@@ -1,5 +1,7 @@
 //! The model of a picture.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 /// A graph with a title, ready to be drawn.
@@ -86,6 +88,27 @@ impl Graph {
         for body in self.nodes.iter_mut().flat_map(|node| &mut node.bodies) {
             body.graph.arrange();
         }
+    }
+}
+
+/// The most characters of a name where another node refers to it.
+const MOST_REFERENCE: usize = 200;
+
+/// Returns a name as other nodes show it. A long name is cut: it may be that of many nodes, and all
+/// of them together would take more memory than the file.
+pub(crate) fn reference(name: &str) -> String {
+    match name.char_indices().nth(MOST_REFERENCE) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// Returns a name without control characters.
+pub(crate) fn printable(name: &str) -> Cow<'_, str> {
+    if name.contains(char::is_control) {
+        Cow::Owned(name.replace(char::is_control, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(name)
     }
 }
 

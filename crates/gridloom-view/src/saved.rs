@@ -3,12 +3,15 @@
 //! Nodes have the numbers that `Graph::to_json` and profiles give to the nodes of the loaded graph:
 //! each node is followed by what is inside it.
 
+use std::collections::{HashMap, HashSet};
+
 use gridloom_file::document::{
-    Arg, Buffer, CopySide, Document, Launch, Memory, NodeRef, Operation, PointerTarget, Region, Test,
+    self as file, Arg, Buffer, CopySide, Document, Launch, Memory, NodeRef, Operation, PointerTarget, Region,
+    Test,
 };
 use gridloom_file::{GraphFile, Limits};
 
-use crate::picture::{Body, Edge, Graph, Node, Picture, body_label};
+use crate::picture::{Body, Edge, Graph, Node, Picture, body_label, reference};
 use crate::{MOST_NODES, ReadError};
 
 /// Reads a saved graph. The sizes of its memory do not matter, because nothing is allocated.
@@ -31,46 +34,68 @@ pub fn picture(file: &GraphFile) -> Result<Picture, ReadError> {
     if document.graphs.iter().map(|graph| graph.nodes.len()).sum::<usize>() > MOST_NODES {
         return Err(ReadError::new(format!("more than {MOST_NODES} nodes")));
     }
-    let origins = document
-        .kernels
-        .iter()
-        .map(|kernel| file.modules.get(kernel.module).and_then(|ptx| origin(ptx, &kernel.name)))
-        .collect();
+    let origins: Vec<HashMap<&str, String>> = file.modules.iter().map(|ptx| origins(ptx)).collect();
+    let origins =
+        document.kernels.iter().map(|kernel| origins.get(kernel.module)?.get(&*kernel.name).cloned());
+    let origins = origins.collect();
+    let mut ports = HashMap::new();
+    for port in document.inputs.iter().chain(&document.outputs) {
+        ports.entry(port.region.of).or_insert(port.name.as_str());
+    }
     let mut next = 0;
-    let graph = Describe { document, origins }.graph(0, &mut next);
+    let graph = Describe { document, origins, ports }.graph(0, &mut next);
     let mut picture = Picture { title: "graph".to_owned(), graph };
     picture.arrange();
     Ok(picture)
 }
 
-/// Returns where a kernel comes from: the line of its source if the PTX says, else that of the PTX.
-fn origin(ptx: &str, kernel: &str) -> Option<String> {
-    let is_entry = |line: &str| {
-        line.split_once(".entry").is_some_and(|(_, rest)| {
+/// Returns where the kernels of a module come from: the line of their source if the PTX says, else
+/// that of the PTX.
+fn origins(ptx: &str) -> HashMap<&str, String> {
+    let mut files = HashMap::new();
+    // For each kernel its line in the PTX, and file and line of its first instruction.
+    let mut kernels: Vec<(&str, usize, Option<(&str, &str)>)> = Vec::new();
+    for (at, line) in ptx.lines().enumerate() {
+        if let Some((_, rest)) = line.split_once(".entry") {
             let name = rest.trim_start();
-            let end =
-                name.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'))).unwrap_or(name.len());
-            &name[..end] == kernel
-        })
-    };
-    let (at, _) = ptx.lines().enumerate().find(|(_, line)| is_entry(line))?;
-    let body = ptx.lines().skip(at + 1).take_while(|line| !line.contains(".entry"));
-    let location = body.map(str::trim_start).find_map(|line| {
-        let mut words = line.strip_prefix(".loc")?.split_whitespace();
-        Some((words.next()?.to_owned(), words.next()?.trim_end_matches(';').to_owned()))
-    });
-    let Some((number, line)) = location else { return Some(format!("line {} of the PTX", at + 1)) };
-    let name = ptx.lines().map(str::trim_start).find_map(|line| {
-        let rest = line.strip_prefix(".file")?.trim_start().strip_prefix(&number)?;
-        rest.split('"').nth(1)
-    });
-    Some(format!("{}:{line}", name.unwrap_or("source")))
+            let end = name.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')));
+            kernels.push((&name[..end.unwrap_or(name.len())], at + 1, None));
+            continue;
+        }
+        let line = line.trim_start();
+        if let Some(rest) = line.strip_prefix(".loc") {
+            let mut words = rest.split_whitespace();
+            if let (Some((_, _, location @ None)), Some(file), Some(line)) =
+                (kernels.last_mut(), words.next(), words.next())
+            {
+                *location = Some((file, line.trim_end_matches(';')));
+            }
+        } else if let Some(rest) = line.strip_prefix(".file")
+            && let (Some(number), Some(name)) = (rest.split_whitespace().next(), rest.split('"').nth(1))
+        {
+            files.entry(number).or_insert(name);
+        }
+    }
+    let mut origins = HashMap::with_capacity(kernels.len());
+    for (name, at, location) in kernels {
+        let origin = match location {
+            Some((file, line)) => {
+                let file = files.get(file).copied().unwrap_or("source");
+                format!("{}:{}", reference(file), reference(line))
+            }
+            None => format!("line {at} of the PTX"),
+        };
+        origins.entry(name).or_insert(origin);
+    }
+    origins
 }
 
 struct Describe<'a> {
     document: &'a Document,
     /// Where each kernel comes from.
     origins: Vec<Option<String>>,
+    /// The names of inputs and outputs, by their memory.
+    ports: HashMap<Memory, &'a str>,
 }
 
 impl Describe<'_> {
@@ -89,10 +114,12 @@ impl Describe<'_> {
                     graph: self.graph(body, next),
                 });
             let bodies = bodies.collect();
-            for after in &node.after {
-                let programmatic = node.programmatic.contains(after);
-                graph.edges.push(Edge { from: ids[*after], to: id, programmatic });
-            }
+            let programmatic: HashSet<usize> = node.programmatic.iter().copied().collect();
+            graph.edges.extend(node.after.iter().map(|after| Edge {
+                from: ids[*after],
+                to: id,
+                programmatic: programmatic.contains(after),
+            }));
             graph.nodes.push(Node {
                 id,
                 name: self.name(NodeRef(number, place)),
@@ -110,10 +137,18 @@ impl Describe<'_> {
         match (&node.name, &node.operation) {
             (Some(name), _) => name.clone(),
             (None, Operation::Kernel(launch)) => {
-                format!("kernel#{} {}", at.1, self.document.kernels[launch.kernel].name)
+                format!("kernel#{} {}", at.1, reference(&self.document.kernels[launch.kernel].name))
             }
-            (None, Operation::Free(alloc)) => format!("free#{} of {}", at.1, self.name(*alloc)),
+            (None, Operation::Free(alloc)) => format!("free#{} of {}", at.1, self.reference(*alloc)),
             (None, operation) => format!("{}#{}", operation.kind(), at.1),
+        }
+    }
+
+    /// Returns the name of a node as others show it.
+    fn reference(&self, at: NodeRef) -> String {
+        match self.document.node(at) {
+            Some(file::Node { name: Some(name), .. }) => reference(name),
+            _ => self.name(at),
         }
     }
 
@@ -131,7 +166,7 @@ impl Describe<'_> {
                     add("peers", format!("{peers:?}"));
                 }
             }
-            Operation::Free(alloc) => add("of", self.name(*alloc)),
+            Operation::Free(alloc) => add("of", self.reference(*alloc)),
             Operation::Memset { dst, value, element_size, width, height, pitch } => {
                 add("dst", self.region(dst));
                 add("value", format!("{value:#x}"));
@@ -177,7 +212,7 @@ impl Describe<'_> {
 
     fn kernel(&self, launch: &Launch, add: &mut dyn FnMut(&str, String)) {
         let extents = |extents: [u32; 3]| extents.map(|extent| extent.to_string()).join(" × ");
-        add("kernel", self.document.kernels[launch.kernel].name.clone());
+        add("kernel", reference(&self.document.kernels[launch.kernel].name));
         if let Some(origin) = &self.origins[launch.kernel] {
             add("source", origin.clone());
         }
@@ -234,16 +269,12 @@ impl Describe<'_> {
 
     fn region(&self, region: &Region) -> String {
         let name = match region.of {
-            Memory::Buffer(buffer) => {
-                let whole = |port: &&gridloom_file::document::Port| port.region.of == region.of;
-                let ports = self.document.inputs.iter().chain(&self.document.outputs);
-                match (ports.into_iter().find(whole), &self.document.buffers[buffer]) {
-                    (Some(port), _) => port.name.clone(),
-                    (None, Buffer::Variable { name, .. }) => format!("variable {name}"),
-                    (None, _) => format!("buffer {buffer}"),
-                }
-            }
-            Memory::Alloc(alloc) => self.name(alloc),
+            Memory::Buffer(buffer) => match (self.ports.get(&region.of), &self.document.buffers[buffer]) {
+                (Some(&port), _) => port.to_owned(),
+                (None, Buffer::Variable { name, .. }) => format!("variable {}", reference(name)),
+                (None, _) => format!("buffer {buffer}"),
+            },
+            Memory::Alloc(alloc) => self.reference(alloc),
             Memory::Constant(constant) => format!("constant {constant}"),
         };
         match region.offset {
@@ -260,9 +291,11 @@ mod tests {
     #[test]
     fn a_kernel_comes_from_the_line_that_the_ptx_says() {
         let ptx = ".version 8.0\n.visible .entry other(\n)\n{\n.loc 1 3 0\n}\n.entry heat(\n)\n{\n\t.loc\t1 12 5\n}\n.file 1 \"heat.cu\"\n";
-        assert_eq!(origin(ptx, "heat").as_deref(), Some("heat.cu:12"));
-        assert_eq!(origin(ptx, "other").as_deref(), Some("heat.cu:3"));
-        assert_eq!(origin(ptx, "hea"), None);
-        assert_eq!(origin(".entry a() { ret; }", "a").as_deref(), Some("line 1 of the PTX"));
+        let origins_of = origins(ptx);
+        let origin = |name: &str| origins_of.get(name).map(String::as_str);
+        assert_eq!(origin("heat"), Some("heat.cu:12"));
+        assert_eq!(origin("other"), Some("heat.cu:3"));
+        assert_eq!(origin("hea"), None);
+        assert_eq!(origins(".entry a() { ret; }")["a"], "line 1 of the PTX");
     }
 }

@@ -1,10 +1,9 @@
 //! Writer of an indented text tree.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use crate::picture::{Graph, Picture};
+use crate::picture::{Graph, Picture, printable, reference};
 
 impl Picture {
     /// Returns the graph as an indented tree: a line for each node with its dependencies, and its
@@ -16,18 +15,9 @@ impl Picture {
     }
 }
 
-/// Returns a name without control characters.
-fn printable(name: &str) -> Cow<'_, str> {
-    if name.contains(char::is_control) {
-        Cow::Owned(name.replace(char::is_control, "\u{fffd}"))
-    } else {
-        Cow::Borrowed(name)
-    }
-}
-
 fn write_graph(text: &mut String, graph: &Graph, depth: usize) {
-    let names: HashMap<usize, Cow<'_, str>> =
-        graph.nodes.iter().map(|node| (node.id, printable(&node.name))).collect();
+    let names: HashMap<usize, String> =
+        graph.nodes.iter().map(|node| (node.id, printable(&reference(&node.name)).into_owned())).collect();
     let mut waits: HashMap<usize, Vec<&str>> = HashMap::new();
     for edge in &graph.edges {
         waits.entry(edge.to).or_default().push(names.get(&edge.from).map_or("?", |name| name));

@@ -60,6 +60,29 @@ fn nested_clusters_become_nodes_with_bodies() {
 }
 
 #[test]
+fn html_labels_are_text_and_invisible_things_are_left_out() {
+    let picture = read(
+        r#"digraph g {
+            a [label=<<B>solve &lt;it&gt;</B><BR/><FONT COLOR="red">while</FONT><br/>condition 0 &#38; a\b>]
+            subgraph cluster_x { label=body; b [label=<<B>kernel#0 step</B>>]; b -> gone [style=invis]
+                gone [label="", style=invis] }
+            a -> b; gone -> c
+        }"#,
+    )
+    .expect("a graph");
+    assert_eq!(names(&picture), ["solve <it>", "c", "body"]);
+    let solve = &picture.graph.nodes[0];
+    assert_eq!((solve.kind.as_str(), solve.facts[0].1.as_str()), ("while", "condition 0 & a\\b"));
+    let body = &picture.graph.nodes[2];
+    assert_eq!(body.bodies[0].graph.nodes.len(), 1);
+    assert_eq!(body.bodies[0].graph.nodes[0].kind, "kernel");
+    // What leads through an invisible node leads out of the cluster that it is in.
+    let ids = |edge: &gridloom_view::Edge| (edge.from, edge.to);
+    let expected = [(solve.id, body.id), (body.id, picture.graph.nodes[1].id)];
+    assert_eq!(picture.graph.edges.iter().map(ids).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn parameters_of_the_json_form_become_facts() {
     let picture = read(&json(
         r#"{ "id": 4, "name": "fill", "kind": "memset", "params": { "dst": { "buffer": 2, "offset": 8, "bytes": 64 }, "value": 7 } }"#,

@@ -30,7 +30,9 @@ pub(super) fn run(demo: &Demo, facts: &Facts, size: u32, passes: u32) -> Checked
         };
         rows.push(Row { name: name.to_owned(), outcome });
     };
-    add("cuda", Device::cuda(0));
+    let cuda = Device::cuda(0);
+    let has_no_gpu = cuda.is_err();
+    add("cuda", cuda);
     add("cpu, compiled", cpu(Engine::Jit));
     add("cpu, interpreted", cpu(Engine::Interpreter));
     let best = rows.iter().filter_map(|row| row.outcome.as_ref().ok()).copied().fold(f64::INFINITY, f64::min);
@@ -49,12 +51,16 @@ pub(super) fn run(demo: &Demo, facts: &Facts, size: u32, passes: u32) -> Checked
         for row in &rows {
             match &row.outcome {
                 Ok(time) => say!("{:18} {time:>12.3} {:>8.2}", row.name, time / best)?,
-                Err(error) => say!("{:18} {:>12} {error}", row.name, "-")?,
+                Err(error) => {
+                    // `gridloom devices` has the rest.
+                    let message = error.to_string();
+                    say!("{:18} {:>12} {}", row.name, "-", message.split("; ").next().unwrap_or(&message))?;
+                }
             }
         }
     }
     // A device that is not there is no failure; a wrong result is.
-    let failed = rows.into_iter().skip(1).find_map(|row| row.outcome.err());
+    let failed = rows.into_iter().skip(usize::from(has_no_gpu)).find_map(|row| row.outcome.err());
     failed.map_or(Ok(()), Err)
 }
 

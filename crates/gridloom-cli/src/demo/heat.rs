@@ -78,7 +78,7 @@ impl Scene for Rod {
         let said = format!("more than {TOLERANCE:e} degrees from the host's own result");
         expect(difference <= TOLERANCE, &said)?;
         Ok(format!(
-            "{passes} passes over {len} points; at most {difference:e} degrees from the host's own result"
+            "{passes} passes over {len} points; at most {difference} degrees from the host's own result"
         ))
     }
 }
@@ -89,7 +89,7 @@ fn first(len: usize) -> Vec<f32> {
     rod
 }
 
-/// The same recurrence on the host.
+/// Computes the same recurrence on the host.
 fn reference(len: usize, passes: u32) -> Vec<f32> {
     let mut now = first(len);
     let mut next = now.clone();

@@ -56,7 +56,7 @@ pub(super) fn build(device: &Device, size: u32, _passes: u32) -> Result<Box<dyn 
     Ok(Box::new(Board { graph, now, passes, width }))
 }
 
-/// A field of cells that looks random, and a glider.
+/// Returns a field of cells that looks random, and a glider.
 fn first(width: usize) -> Vec<u8> {
     let mut state = 2463534242u32;
     let mut cells: Vec<u8> = (0..width * width)

@@ -11,6 +11,7 @@ use gridloom::{Device, Graph, GraphSaver, Result};
 use serde_json::json;
 
 use crate::args::{Demo, Program};
+use crate::files::Destination;
 use crate::image::Image;
 use crate::output::say;
 use crate::terminal::Terminal;
@@ -92,15 +93,17 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
     if demo.compare {
         return compare::run(demo, &facts, size, passes);
     }
+    let outputs = Outputs::open(demo)?;
     let device = pick::device(&demo.device, None, None)?;
     let scene = (facts.build)(&device, size, passes)?;
     if !demo.json {
         say!("on {}", device.name())?;
     }
-    let written = write_graph(demo, &*scene)?;
     let film = play(demo, &facts, &*scene, &device, passes)?;
     let verdict = scene.check(passes)?;
-    let written = [written, write_pictures(demo, &film)?].concat();
+    scene.begin()?;
+    scene.set_passes(passes_of_a_launch(demo.passes, &facts))?;
+    let written = outputs.write(&*scene, &film)?;
     if demo.json {
         return say!(
             "{:#}",
@@ -114,41 +117,53 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
 /// Returns a demonstration as the contents of a file, ready to be launched.
 pub(crate) fn saved(program: Program, device: &Device) -> Result<Vec<u8>> {
     let facts = program.facts();
-    let passes = facts.passes.unwrap_or(1);
+    let passes = passes_of_a_launch(None, &facts);
     let scene = (facts.build)(device, facts.size.map_or(0, |(usual, _)| usual), passes)?;
     scene.begin()?;
     scene.set_passes(passes)?;
     scene.saver()?.to_bytes()
 }
 
-/// Writes the graph as `--dot` and `--save` ask for. Returns the names of the files.
-fn write_graph(demo: &Demo, scene: &dyn Scene) -> Checked<Vec<String>> {
-    let mut written = Vec::new();
-    if let Some(path) = &demo.dot {
-        files::write(path, scene.graph().to_dot().as_bytes())?;
-        written.push(path.display().to_string());
-    }
-    if let Some(path) = &demo.save {
-        scene.begin()?;
-        scene.set_passes(demo.passes.or(demo.program.facts().passes).unwrap_or(1))?;
-        files::write(path, &scene.saver()?.to_bytes()?)?;
-        written.push(path.display().to_string());
-    }
-    Ok(written)
+/// Returns how many passes one launch of a saved demonstration makes.
+fn passes_of_a_launch(wanted: Option<u32>, facts: &Facts) -> u32 {
+    wanted.or(facts.passes).unwrap_or(1)
 }
 
-/// Writes the pictures that `--svg` and `--png` ask for. Returns the names of the files.
-fn write_pictures(demo: &Demo, film: &Image) -> Checked<Vec<String>> {
-    let mut written = Vec::new();
-    if let Some(path) = &demo.svg {
-        files::write(path, film.to_svg().as_bytes())?;
-        written.push(path.display().to_string());
+/// The files to write. They are opened before the demonstration runs, which may take long.
+struct Outputs {
+    dot: Option<Destination>,
+    save: Option<Destination>,
+    svg: Option<Destination>,
+    png: Option<Destination>,
+}
+
+impl Outputs {
+    fn open(demo: &Demo) -> Checked<Self> {
+        let [dot, save, svg, png] =
+            [&demo.dot, &demo.save, &demo.svg, &demo.png].map(|path| files::open(path.as_deref()));
+        let outputs = Outputs { dot: dot?, save: save?, svg: svg?, png: png? };
+        let Outputs { dot, save, svg, png } = &outputs;
+        files::refuse_two_writers([dot, save, svg, png].into_iter().flatten())?;
+        Ok(outputs)
     }
-    if let Some(path) = &demo.png {
-        files::write(path, &film.to_png())?;
-        written.push(path.display().to_string());
+
+    /// Writes the graph in its first state, and the picture. Returns the names of the files.
+    fn write(self, scene: &dyn Scene, film: &Image) -> Checked<Vec<String>> {
+        let mut written = Vec::new();
+        let mut write = |destination: Option<Destination>, bytes: &dyn Fn() -> Result<Vec<u8>>| {
+            if let Some(destination) = destination {
+                let name = destination.path().display().to_string();
+                destination.write(&bytes()?)?;
+                written.push(name);
+            }
+            Ok::<_, Failure>(())
+        };
+        write(self.dot, &|| Ok(scene.graph().to_dot().into_bytes()))?;
+        write(self.save, &|| scene.saver()?.to_bytes())?;
+        write(self.svg, &|| Ok(film.to_svg().into_bytes()))?;
+        write(self.png, &|| Ok(film.to_png()))?;
+        Ok(written)
     }
-    Ok(written)
 }
 
 /// Launches the graph in parts and shows the state after each. Returns the picture for files: the

@@ -68,7 +68,7 @@ pub(super) fn build(device: &Device, size: u32, _passes: u32) -> Result<Box<dyn 
     Ok(Box::new(Field { graph, now, charge, passes, width }))
 }
 
-/// A positive charge on the left and a negative one on the right.
+/// Returns a positive charge on the left and a negative one on the right.
 fn charges(width: usize) -> Vec<f32> {
     let mut charge = vec![0.0; width * width];
     for (x, y, value) in [(width / 4, width / 3, 4.0), (3 * width / 4, 2 * width / 3, -4.0)] {

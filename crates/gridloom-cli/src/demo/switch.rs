@@ -62,7 +62,7 @@ impl Scene for Choice {
         self.case.write(&[case])
     }
 
-    /// The result as a bar, on a scale of square roots.
+    /// Returns the result as a bar, on a scale of square roots.
     fn picture(&self) -> Result<Image> {
         let result = self.result.to_vec()?[0];
         self.results.borrow_mut().push(result);

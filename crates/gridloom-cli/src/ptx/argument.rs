@@ -72,7 +72,7 @@ fn size(text: &str, bytes: &str) -> Result<usize, String> {
     }
 }
 
-/// The bytes that pairs of hexadecimal digits stand for.
+/// Returns the bytes that pairs of hexadecimal digits stand for.
 fn hex(digits: &str) -> Result<Vec<u8>, &'static str> {
     let digits = digits.strip_prefix("0x").unwrap_or(digits).as_bytes();
     let digit = |byte: u8| (byte as char).to_digit(16);
@@ -88,7 +88,7 @@ fn hex(digits: &str) -> Result<Vec<u8>, &'static str> {
         .collect())
 }
 
-/// The beginning of a text that may be long.
+/// Returns the beginning of a text that may be long.
 fn shorten(text: &str) -> String {
     const MOST: usize = 60;
     if text.chars().count() <= MOST {
@@ -144,7 +144,8 @@ fn value(kind: &str, text: &str) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// A whole number, in decimal or hexadecimal digits; `None` where it is too large for any type.
+/// Parses a whole number, in decimal or hexadecimal digits. Returns `None` if it is too large for
+/// any type.
 fn integer(text: &str) -> Result<Option<i128>, Refusal> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -36,7 +36,7 @@ pub(super) fn run(file: &Path, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The module as the CPU device would load it.
+/// Returns the module as the CPU device would load it.
 pub(super) fn program(name: &str, module: Module) -> Result<Program, Failure> {
     let layout = Layout::of(&module).map_err(|error| format!("{name}: {error}"))?;
     let addresses = vec![NOWHERE; layout.variables().len()];

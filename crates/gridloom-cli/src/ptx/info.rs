@@ -130,7 +130,7 @@ fn show(options: &PtxInfo, module: &Module, code: Arc<KernelCode>) -> Result<(),
     Ok(())
 }
 
-/// The registers that a kernel declares, by type.
+/// Returns the registers that a kernel declares, by type.
 fn registers(module: &Module, kernel: &str) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     if let Some(body) = module.entry(kernel).and_then(|(_, function)| function.body.as_deref()) {

@@ -8,7 +8,7 @@ use super::source;
 use crate::args::{DeviceChoice, PtxRun};
 use crate::files::Destination;
 use crate::output::say;
-use crate::{Failure, pick};
+use crate::{Failure, files, pick};
 
 /// Loads the file, launches the kernel, and writes back what it wrote.
 pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
     // What can be found wrong about files is, before the kernel runs.
     let destinations: Vec<Option<Destination>> =
         arguments.iter().map(Argument::destination).collect::<Result<_, Failure>>()?;
-    refuse_two_writers(&destinations)?;
+    files::refuse_two_writers(destinations.iter().flatten())?;
     let prepared: Vec<Prepared> =
         arguments.iter().map(|argument| argument.prepare(&device)).collect::<Result<_, Failure>>()?;
 
@@ -61,17 +61,4 @@ pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
         }
     }
     written.iter().try_for_each(|line| say!("{line}"))
-}
-
-/// Fails where two arguments would be written to one file: one of them would be lost.
-fn refuse_two_writers(destinations: &[Option<Destination>]) -> Result<(), Failure> {
-    let mut targets: Vec<_> = destinations.iter().flatten().filter_map(Destination::target).collect();
-    targets.sort_unstable();
-    match targets.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => {
-            Err(format!("two arguments are written to {}; give each a file of its own", pair[0].display())
-                .into())
-        }
-        None => Ok(()),
-    }
 }

@@ -96,6 +96,8 @@ fn diff_says_what_differs_and_ends_with_1() {
     let report = json(&text(&gridloom(&["diff", &one, &other, "--json"]).stdout));
     assert_eq!(report["equal"], false);
     assert_eq!(report["differences"][0]["kind"], "changed");
+    let missing = gridloom(&["diff", &one, &folder.path("missing")]);
+    assert_eq!(missing.status.code(), Some(2), "what cannot be read is told from what differs");
 }
 
 #[test]
@@ -105,6 +107,7 @@ fn a_profile_is_a_table_json_a_trace_and_a_page() {
     let (page, trace) = (folder.path("heat.html"), folder.path("heat.json"));
     let said = succeeds(&["profile", &file, "--device", "cpu", "--html", &page, "--trace", &trace]);
     assert!(said.contains("critical path") && said.contains("50 passes"), "{said}");
+    assert!(said.contains("--unchecked"), "the times are those of the interpreter: {said}");
     assert!(std::fs::read_to_string(&page).unwrap().contains("gridloom-profile"));
     assert!(json(&std::fs::read_to_string(&trace).unwrap())["traceEvents"].is_array());
     let profile = json(&succeeds(&["profile", "switch", "--device", "cpu", "--json"]));

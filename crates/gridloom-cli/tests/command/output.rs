@@ -89,6 +89,69 @@ fn two_arguments_cannot_be_written_to_one_file() {
     let ptx = folder.write("two.ptx", TWO.as_bytes());
     let data = folder.write("data.bin", &[1, 2]);
     let (inout, out) = (format!("inout:{data}"), format!("out:{data}:4"));
-    fails(&["ptx", "run", &ptx, "--arg", &inout, "--arg", &out], &["two arguments", "data.bin"]);
+    fails(&["ptx", "run", &ptx, "--arg", &inout, "--arg", &out], &["two results", "data.bin"]);
     assert_eq!(std::fs::read(data).expect("still there"), [1, 2]);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_any_work() {
+    use crate::support::{fails, succeeds};
+    let folder = Folder::new("early");
+    let saved = folder.path("heat.gridloom");
+    succeeds(&["demo", "heat", "--device", "cpu", "--save", &saved]);
+    let source = folder.write("k.cu", b"this is no CUDA C++");
+    let nowhere = "/nowhere/at/all";
+    let get = format!("rod={nowhere}");
+    for args in [
+        // Work that would take hours.
+        &["demo", "life", "--device", "cpu", "--passes", "2000000000", "--svg", nowhere][..],
+        &["demo", "life", "--device", "cpu", "--passes", "2000000000", "--png", nowhere],
+        &["demo", "life", "--device", "cpu", "--passes", "2000000000", "--save", nowhere],
+        &["demo", "life", "--device", "cpu", "--passes", "2000000000", "--dot", nowhere],
+        &["profile", &saved, "--device", "cpu", "--set", "passes=2000000000", "--html", nowhere],
+        &["profile", &saved, "--device", "cpu", "--set", "passes=2000000000", "--trace", nowhere],
+        &["run", &saved, "--device", "cpu", "--set", "passes=2000000000", "--get", &get],
+        &["show", &saved, "--html", "-o", nowhere],
+        &["cc", &source, "-o", nowhere],
+        &["man", "-o", "/dev/null/pages"],
+    ] {
+        let complaint = fails(args, &[if args[0] == "man" { "/dev/null" } else { nowhere }]);
+        assert_eq!(complaint.lines().count(), 1, "{args:?}: {complaint}");
+    }
+    let one = folder.path("one");
+    fails(&["demo", "heat", "--device", "cpu", "--svg", &one, "--png", &one], &["two results"]);
+    fails(&["profile", &saved, "--device", "cpu", "--html", &one, "--trace", &one], &["two results"]);
+    let gets = [format!("rod={one}"), format!("passes={one}")];
+    fails(&["run", &saved, "--device", "cpu", "--get", &gets[0], "--get", &gets[1]], &["two results"]);
+    assert_eq!(folder.names(), ["heat.gridloom", "k.cu"], "nothing is left behind");
+}
+
+#[test]
+fn names_in_files_cannot_drive_a_terminal() {
+    use crate::support::{gridloom, succeeds};
+    let folder = Folder::new("escapes");
+    let saved = folder.path("heat.gridloom");
+    succeeds(&["demo", "heat", "--device", "cpu", "--save", &saved]);
+    let bytes = std::fs::read(&saved).expect("saved");
+    let limits = gridloom_file::Limits::default();
+    let mut file = gridloom_file::GraphFile::from_bytes(&bytes, &limits).expect("a saved graph");
+    for node in file.document.graphs.iter_mut().flat_map(|graph| &mut graph.nodes) {
+        node.name = Some("\u{1b}[31mred\u{7}\r\n".to_owned());
+    }
+    let hostile = folder.write("hostile.gridloom", &file.to_bytes().expect("a file"));
+    for args in [
+        &["show", &hostile][..],
+        &["show", &hostile, "--dot"],
+        &["show", &hostile, "--mermaid"],
+        &["show", &hostile, "--svg"],
+        &["show", &hostile, "--json"],
+        &["diff", &saved, &hostile],
+        &["profile", &hostile, "--device", "cpu"],
+        &["run", &hostile, "--device", "cpu", "--profile"],
+    ] {
+        let output = gridloom(args);
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(said.contains("red"), "{args:?}: {said}");
+        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{args:?}: {said:?}");
+    }
 }

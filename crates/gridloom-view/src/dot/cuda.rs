@@ -4,7 +4,13 @@
 //! their values in the next. A short label has the number of the node on its first line and its
 //! name on the second.
 
+use std::collections::HashSet;
+use std::fmt::Write;
+
 use super::text::NodeText;
+
+/// The most bytes of a readable name. A mangled name can stand for one that is exponentially longer.
+const MOST_READABLE: usize = 16 << 10;
 
 /// What is known about a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,9 +78,27 @@ fn readable(facts: &mut Facts) {
         return;
     }
     let Ok(symbol) = cpp_demangle::Symbol::new(facts.name.as_str()) else { return };
-    let Ok(whole) = symbol.demangle() else { return };
+    let mut whole = Bounded(String::new());
+    let options = cpp_demangle::DemangleOptions::default();
+    if symbol.structured_demangle(&mut whole, &options).is_err() {
+        return;
+    }
+    let Bounded(whole) = whole;
     facts.lines.push(("function".to_owned(), whole.clone()));
     facts.name = base_name(&whole);
+}
+
+/// A text that takes at most [`MOST_READABLE`] bytes.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        if self.0.len() + text.len() > MOST_READABLE {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
 }
 
 /// Removes the return type, template arguments and parameters: `void a::f<int>(float)` becomes
@@ -111,15 +135,22 @@ fn conditional_kind(label: &str, bodies: usize) -> String {
 /// Returns the names of graphs in a label: `graph_` and a number, as a separate word.
 fn graphs_in(label: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
     for word in label.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
         let is_graph = word
             .strip_prefix("graph_")
             .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
-        if is_graph && !names.iter().any(|name| name == word) {
+        if is_graph && seen.insert(word) {
             names.push(word.to_owned());
         }
     }
     names
+}
+
+/// Returns whether a word is one of Gridloom's kinds of node.
+fn is_kind(word: &str) -> bool {
+    KINDS.iter().any(|(_, kind)| *kind == word)
+        || matches!(word, "if" | "if-else" | "while" | "switch" | "record" | "wait" | "opaque")
 }
 
 fn kind_of(text: &str) -> Option<&'static str> {
@@ -151,7 +182,7 @@ fn unescape(text: &str) -> String {
 
 fn short(label: &str, shape: &str) -> Facts {
     let text = unescape(label);
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     let mut facts = Facts::default();
     let first = lines.next().unwrap_or_default();
     // The number alone, or followed by the position in a topological order.
@@ -164,7 +195,11 @@ fn short(label: &str, shape: &str) -> Facts {
     facts.kind = match (kind_of(name), shape) {
         (Some(kind), _) => kind.to_owned(),
         (None, "octagon") => "kernel".to_owned(),
-        _ => String::new(),
+        // As Gridloom writes it: the kind is in the name that it makes, or below that of the user.
+        _ => match name.split_once('#').filter(|(kind, _)| is_kind(kind)) {
+            Some((kind, _)) => kind.to_owned(),
+            None => lines.next_if(|line| is_kind(line)).unwrap_or_default().to_owned(),
+        },
     };
     name.clone_into(&mut facts.name);
     launch_shape(&mut facts);
@@ -322,7 +357,7 @@ mod tests {
 
     fn facts(shape: &str, label: &str) -> Facts {
         let (name, label, shape) = ("n".to_owned(), label.to_owned(), shape.to_owned());
-        facts_of(&NodeText { name, cluster: 0, label, shape })
+        facts_of(&NodeText { name, cluster: 0, label, shape, is_invisible: false })
     }
 
     #[test]

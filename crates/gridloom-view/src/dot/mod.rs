@@ -9,8 +9,11 @@ mod text;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::picture::{Body, Edge, Graph, Node, Picture, body_label};
-use crate::{MOST_DEPTH, MOST_NODES, ReadError};
+use crate::picture::{Body, Edge, Graph, Node, Picture, body_label, reference};
+use crate::{MOST_BYTES, MOST_DEPTH, MOST_NODES, ReadError};
+
+/// The most edges of graphs that are drawn more than once.
+const MOST_REPEATED_EDGES: usize = 4_000_000;
 
 /// Reads a directed graph.
 ///
@@ -29,6 +32,29 @@ pub fn read(text: &str) -> Result<Picture, ReadError> {
     Ok(picture)
 }
 
+/// Returns the edges of each cluster: each edge belongs to the innermost cluster that both its ends
+/// are in.
+fn edges_of_clusters(file: &text::File) -> Vec<Vec<&text::EdgeText>> {
+    let mut depths = vec![0; file.clusters.len()];
+    for (index, cluster) in file.clusters.iter().enumerate().skip(1) {
+        // A cluster comes after the one around it.
+        depths[index] = depths[cluster.parent] + 1;
+    }
+    let mut edges = vec![Vec::new(); file.clusters.len()];
+    for edge in &file.edges {
+        let (mut one, mut other) = (file.nodes[edge.from].cluster, file.nodes[edge.to].cluster);
+        while one != other {
+            if depths[one] >= depths[other] {
+                one = file.clusters[one].parent;
+            } else {
+                other = file.clusters[other].parent;
+            }
+        }
+        edges[one].push(edge);
+    }
+    edges
+}
+
 /// Determines which node is in which graph.
 struct Builder<'a> {
     file: &'a text::File,
@@ -39,9 +65,18 @@ struct Builder<'a> {
     members: Vec<Vec<usize>>,
     /// The clusters nested in each cluster that no node contains.
     nested: Vec<Vec<usize>>,
-    /// The next number of a node made for a nested cluster.
+    /// The edges of each cluster: those of its own nodes and of clusters nested in it.
+    edges: Vec<Vec<&'a text::EdgeText>>,
+    /// Whether a node was drawn already.
+    is_drawn: Vec<bool>,
+    /// The next number of a node that is not the first of its text.
     next: usize,
+    /// How many nodes and bodies were made.
     made: usize,
+    /// How many edges were looked at.
+    edges_made: usize,
+    /// The bytes of names and facts of nodes that were drawn before.
+    repeated: usize,
 }
 
 impl<'a> Builder<'a> {
@@ -70,7 +105,7 @@ impl<'a> Builder<'a> {
             }
         }
         let mut members = vec![Vec::new(); file.clusters.len()];
-        for (index, node) in file.nodes.iter().enumerate() {
+        for (index, node) in file.nodes.iter().enumerate().filter(|(_, node)| !node.is_invisible) {
             members[node.cluster].push(index);
         }
         let mut nested = vec![Vec::new(); file.clusters.len()];
@@ -79,7 +114,21 @@ impl<'a> Builder<'a> {
                 nested[cluster.parent].push(index);
             }
         }
-        Ok(Builder { file, facts, inside, members, nested, next: file.nodes.len(), made: 0 })
+        let (edges, is_drawn) = (edges_of_clusters(file), vec![false; file.nodes.len()]);
+        let next = file.nodes.len();
+        Ok(Builder {
+            file,
+            facts,
+            inside,
+            members,
+            nested,
+            edges,
+            is_drawn,
+            next,
+            made: 0,
+            edges_made: 0,
+            repeated: 0,
+        })
     }
 
     fn root(mut self) -> Result<Graph, ReadError> {
@@ -97,18 +146,22 @@ impl<'a> Builder<'a> {
                 "graphs are nested deeper than {MOST_DEPTH}, or contain themselves"
             )));
         }
-        // A graph that several nodes contain is drawn in each, with separate numbers.
-        let first_time = depth == 0 || self.made < self.file.nodes.len();
         let mut graph = Graph::default();
         let mut ids = HashMap::new();
         for index in self.members[cluster].clone() {
-            self.made += 1;
-            if self.made > MOST_NODES {
-                return Err(ReadError::new(format!(
-                    "more than {MOST_NODES} nodes, graphs inside nodes included"
-                )));
-            }
-            let id = if first_time { index } else { self.fresh() };
+            self.count()?;
+            let facts = &self.facts[index];
+            // A graph that several nodes contain is drawn in each, with separate numbers.
+            let id = if std::mem::replace(&mut self.is_drawn[index], true) {
+                let bytes = facts.lines.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+                self.repeated += facts.name.len() + bytes;
+                if self.repeated > MOST_BYTES {
+                    return Err(ReadError::new("graphs that several nodes contain are too large"));
+                }
+                self.fresh()
+            } else {
+                index
+            };
             ids.insert(index, id);
             let facts = &self.facts[index];
             let mut node = Node {
@@ -120,6 +173,7 @@ impl<'a> Builder<'a> {
             };
             let kind = node.kind.clone();
             for (position, inner) in self.inside[index].clone().into_iter().enumerate() {
+                self.count()?;
                 let graph = self.graph(inner, depth + 1)?;
                 node.bodies.push(Body { label: body_label(&kind, position), graph });
             }
@@ -127,10 +181,11 @@ impl<'a> Builder<'a> {
         }
         let mut holders = HashMap::new();
         for inner in self.nested[cluster].clone() {
+            self.count()?;
             let id = self.fresh();
             holders.insert(inner, id);
             let label = &self.file.clusters[inner].label;
-            let name = if label.is_empty() { format!("cluster {inner}") } else { label.clone() };
+            let name = if label.is_empty() { format!("cluster {inner}") } else { reference(label) };
             let body = Body { label: String::new(), graph: self.graph(inner, depth + 1)? };
             graph.nodes.push(Node {
                 id,
@@ -140,40 +195,54 @@ impl<'a> Builder<'a> {
                 ..Node::default()
             });
         }
-        self.edges(cluster, &ids, &holders, &mut graph);
+        self.add_edges(cluster, &ids, &holders, &mut graph)?;
         Ok(graph)
     }
 
+    /// Counts what is made, since a graph that several nodes contain is made several times.
+    fn count(&mut self) -> Result<(), ReadError> {
+        self.made += 1;
+        match self.made > MOST_NODES {
+            true => {
+                Err(ReadError::new(format!("more than {MOST_NODES} nodes, graphs inside nodes included")))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Adds the edges whose ends are in this graph, or in clusters nested in it.
-    fn edges(
-        &self,
+    fn add_edges(
+        &mut self,
         cluster: usize,
         ids: &HashMap<usize, usize>,
         holders: &HashMap<usize, usize>,
         graph: &mut Graph,
-    ) {
-        let mut seen = HashSet::new();
+    ) -> Result<(), ReadError> {
+        let file = self.file;
         let end_in = |node: usize| -> Option<usize> {
             if let Some(&id) = ids.get(&node) {
                 return Some(id);
             }
-            let mut at = self.file.nodes[node].cluster;
-            for _ in 0..=MOST_DEPTH {
+            let mut at = file.nodes[node].cluster;
+            while at != cluster {
                 if let Some(&id) = holders.get(&at) {
                     return Some(id);
                 }
-                if at == 0 || at == cluster {
-                    return None;
-                }
-                at = self.file.clusters[at].parent;
+                at = file.clusters[at].parent;
             }
             None
         };
-        for edge in &self.file.edges {
+        let mut seen = HashSet::new();
+        for edge in &self.edges[cluster] {
             let (Some(from), Some(to)) = (end_in(edge.from), end_in(edge.to)) else { continue };
             if from != to && seen.insert((from, to)) {
                 graph.edges.push(Edge { from, to, programmatic: edge.programmatic });
             }
+        }
+        self.edges_made += self.edges[cluster].len();
+        match self.edges_made > self.file.edges.len() + MOST_REPEATED_EDGES {
+            true => Err(ReadError::new("graphs that several nodes contain have too many edges")),
+            false => Ok(()),
         }
     }
 

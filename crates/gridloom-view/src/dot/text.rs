@@ -1,6 +1,8 @@
 //! The grammar of DOT: graphs, clusters, nodes, edges and their attributes.
 
 use std::collections::HashMap;
+use std::iter::Peekable;
+use std::str::Chars;
 
 use crate::{MOST_DEPTH, MOST_NODES, ReadError};
 
@@ -25,6 +27,8 @@ pub(super) struct NodeText {
     pub(super) cluster: usize,
     pub(super) label: String,
     pub(super) shape: String,
+    /// Whether it is there for the layout only.
+    pub(super) is_invisible: bool,
 }
 
 pub(super) struct EdgeText {
@@ -44,159 +48,263 @@ enum Token {
 
 /// Reads a text.
 pub(super) fn parse(text: &str) -> Result<File, ReadError> {
-    let mut parser = Parser { tokens: tokenize(text)?, at: 0, file: File::default(), nodes: HashMap::new() };
-    parser.file()?;
-    Ok(parser.file)
+    let mut parser = Parser {
+        tokens: Tokens { characters: text.chars().peekable(), line: 1 },
+        next: None,
+        line: 1,
+        failure: None,
+        file: File::default(),
+        nodes: HashMap::new(),
+    };
+    parser.advance();
+    match parser.file() {
+        Ok(()) => Ok(parser.file),
+        Err(error) => Err(parser.failure.unwrap_or(error)),
+    }
 }
 
-fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, ReadError> {
-    let mut tokens = Vec::new();
-    let mut characters = text.chars().peekable();
-    let mut line = 1;
-    while let Some(&character) = characters.peek() {
-        match character {
-            '\n' => {
-                line += 1;
-                characters.next();
-            }
-            white if white.is_whitespace() || white == '\u{feff}' => {
-                characters.next();
-            }
-            '#' => while characters.next_if(|&character| character != '\n').is_some() {},
-            '/' => {
-                let start = line;
-                characters.next();
-                match characters.next() {
-                    Some('/') => while characters.next_if(|&character| character != '\n').is_some() {},
-                    Some('*') => {
-                        let mut star = false;
-                        loop {
-                            match characters.next() {
-                                None => return Err(ReadError::at(start, "a comment has no end")),
-                                Some('/') if star => break,
-                                Some(other) => {
-                                    line += usize::from(other == '\n');
-                                    star = other == '*';
-                                }
-                            }
-                        }
-                    }
-                    _ => return Err(ReadError::at(line, "'/' begins no comment")),
+/// The tokens of a text, one at a time: all of them together take many times the memory of the
+/// text.
+struct Tokens<'a> {
+    characters: Peekable<Chars<'a>>,
+    line: usize,
+}
+
+impl Tokens<'_> {
+    /// Takes the characters up to the end of the line.
+    fn skip_line(&mut self) {
+        while self.characters.next_if(|&character| character != '\n').is_some() {}
+    }
+
+    /// Takes a character of a longer token.
+    fn take(&mut self, start: usize, what: &str) -> Result<char, ReadError> {
+        let character =
+            self.characters.next().ok_or_else(|| ReadError::at(start, format!("{what} has no end")))?;
+        self.line += usize::from(character == '\n');
+        Ok(character)
+    }
+
+    /// Returns the next token with its line.
+    fn next(&mut self) -> Result<Option<(usize, Token)>, ReadError> {
+        loop {
+            let Some(&character) = self.characters.peek() else { return Ok(None) };
+            let start = self.line;
+            let token = match character {
+                white if white.is_whitespace() || white == '\u{feff}' => {
+                    self.line += usize::from(white == '\n');
+                    self.characters.next();
+                    continue;
                 }
-            }
-            '"' => {
-                let start = line;
-                characters.next();
-                let mut quoted = String::new();
+                '#' => {
+                    self.skip_line();
+                    continue;
+                }
+                '/' => {
+                    self.comment()?;
+                    continue;
+                }
+                '"' => Token::Text(self.quoted()?),
+                '<' => Token::Text(self.html()?),
+                '{' | '}' | '[' | ']' | ';' | ',' | '=' | ':' | '+' => {
+                    self.characters.next();
+                    Token::Punctuation(character)
+                }
+                _ => self.word()?,
+            };
+            return Ok(Some((start, token)));
+        }
+    }
+
+    fn comment(&mut self) -> Result<(), ReadError> {
+        let start = self.line;
+        self.characters.next();
+        match self.characters.next() {
+            Some('/') => self.skip_line(),
+            Some('*') => {
+                let mut star = false;
                 loop {
-                    match characters.next() {
-                        None => return Err(ReadError::at(start, "a quoted text has no end")),
-                        Some('"') => break,
-                        Some('\\') => match characters.next() {
-                            Some('"') => quoted.push('"'),
-                            // Other escapes belong to the label and are resolved with it.
-                            Some(other) => {
-                                line += usize::from(other == '\n');
-                                quoted.push('\\');
-                                quoted.push(other);
-                            }
-                            None => return Err(ReadError::at(start, "a quoted text has no end")),
-                        },
-                        Some(other) => {
-                            line += usize::from(other == '\n');
-                            quoted.push(other);
-                        }
+                    match self.take(start, "a comment")? {
+                        '/' if star => break,
+                        other => star = other == '*',
                     }
                 }
-                tokens.push((start, Token::Text(quoted)));
             }
-            '<' => {
-                let start = line;
-                let (mut depth, mut html) = (0, String::new());
-                loop {
-                    let Some(next) = characters.next() else {
-                        return Err(ReadError::at(start, "an HTML label has no end"));
-                    };
-                    line += usize::from(next == '\n');
-                    match next {
-                        '<' => depth += 1,
-                        '>' => depth -= 1,
-                        _ => {}
-                    }
-                    if depth == 0 {
-                        break;
-                    }
-                    html.push(next);
-                }
-                tokens.push((start, Token::Text(html.trim_start_matches('<').to_owned())));
-            }
-            '{' | '}' | '[' | ']' | ';' | ',' | '=' | ':' | '+' => {
-                characters.next();
-                tokens.push((line, Token::Punctuation(character)));
-            }
-            _ => {
-                let mut word = String::new();
-                while let Some(&next) = characters.peek() {
-                    if next == '-' {
-                        let mut ahead = characters.clone();
-                        ahead.next();
-                        if matches!(ahead.peek(), Some('>' | '-')) {
-                            break;
-                        }
-                    } else if next.is_whitespace() || "{}[];,=:\"<>#/+".contains(next) {
-                        break;
-                    }
-                    word.push(next);
-                    characters.next();
-                }
-                if word.is_empty() {
-                    characters.next();
-                    match (character, characters.next()) {
-                        ('-', Some(head @ ('>' | '-'))) => tokens.push((line, Token::Arrow(head == '>'))),
-                        _ => return Err(ReadError::at(line, format!("'{character}' is not expected here"))),
-                    }
-                } else {
-                    tokens.push((line, Token::Text(word)));
-                }
+            _ => return Err(ReadError::at(start, "'/' begins no comment")),
+        }
+        Ok(())
+    }
+
+    fn quoted(&mut self) -> Result<String, ReadError> {
+        let start = self.line;
+        self.characters.next();
+        let mut quoted = String::new();
+        loop {
+            match self.take(start, "a quoted text")? {
+                '"' => return Ok(quoted),
+                '\\' => match self.take(start, "a quoted text")? {
+                    '"' => quoted.push('"'),
+                    // Other escapes belong to the label and are resolved with it.
+                    other => quoted.extend(['\\', other]),
+                },
+                other => quoted.push(other),
             }
         }
     }
-    Ok(tokens)
+
+    fn html(&mut self) -> Result<String, ReadError> {
+        let start = self.line;
+        let (mut depth, mut html) = (0, String::new());
+        loop {
+            let next = self.take(start, "an HTML label")?;
+            match next {
+                '<' => depth += 1,
+                '>' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Ok(text_of_html(&html[1..]));
+            }
+            html.push(next);
+        }
+    }
+
+    /// Takes a name, a number or an arrow.
+    fn word(&mut self) -> Result<Token, ReadError> {
+        let mut word = String::new();
+        while let Some(&next) = self.characters.peek() {
+            if next == '-' {
+                let mut ahead = self.characters.clone();
+                ahead.next();
+                if matches!(ahead.peek(), Some('>' | '-')) {
+                    break;
+                }
+            } else if next.is_whitespace() || "{}[];,=:\"<>#/+".contains(next) {
+                break;
+            }
+            word.push(next);
+            self.characters.next();
+        }
+        if !word.is_empty() {
+            return Ok(Token::Text(word));
+        }
+        match (self.characters.next(), self.characters.next()) {
+            (Some('-'), Some(head @ ('>' | '-'))) => Ok(Token::Arrow(head == '>')),
+            (first, _) => {
+                let first = first.unwrap_or_default();
+                Err(ReadError::at(self.line, format!("'{first}' is not expected here")))
+            }
+        }
+    }
 }
 
-struct Parser {
-    tokens: Vec<(usize, Token)>,
-    at: usize,
+/// Returns the text of an HTML label. Elements that end a line become line ends, all others vanish.
+fn text_of_html(html: &str) -> String {
+    let mut text = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(at) = rest.find(['<', '&', '\\']) {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (end, plain) = match rest.as_bytes()[0] {
+            b'<' => match rest.find('>') {
+                Some(end) => (end + 1, line_end(&rest[1..end])),
+                None => (rest.len(), None),
+            },
+            b'&' => match rest.as_bytes().iter().take(12).position(|&byte| byte == b';') {
+                Some(end) => (end + 1, Some(entity(&rest[1..end]).unwrap_or('\u{fffd}'))),
+                None => (1, Some('&')),
+            },
+            // Labels are unescaped later.
+            _ => {
+                text.push('\\');
+                (1, Some('\\'))
+            }
+        };
+        text.extend(plain);
+        rest = &rest[end..];
+    }
+    text + rest
+}
+
+/// Returns the line end that an element stands for, if it does.
+fn line_end(element: &str) -> Option<char> {
+    let name: String = element.chars().take_while(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
+    matches!(name.as_str(), "br" | "br/" | "/tr" | "hr/").then_some('\n')
+}
+
+/// Returns the character that an HTML entity stands for.
+fn entity(name: &str) -> Option<char> {
+    match name {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        "nbsp" => Some(' '),
+        _ => {
+            let number = name.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => number.parse(),
+            };
+            char::from_u32(code.ok()?)
+        }
+    }
+}
+
+struct Parser<'a> {
+    tokens: Tokens<'a>,
+    /// The next token. `None` at the end of the text, and after a failure.
+    next: Option<Token>,
+    /// The line of the next token, or of the last one at the end.
+    line: usize,
+    /// Why there are no more tokens, if it is not the end of the text.
+    failure: Option<ReadError>,
     file: File,
     nodes: HashMap<String, usize>,
 }
 
-impl Parser {
+impl Parser<'_> {
     fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at).map(|(_, token)| token)
+        self.next.as_ref()
+    }
+
+    fn advance(&mut self) {
+        self.next = match self.tokens.next() {
+            Ok(Some((line, token))) => {
+                self.line = line;
+                Some(token)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.failure = Some(error);
+                None
+            }
+        };
     }
 
     fn next(&mut self) -> Option<Token> {
-        let token = self.peek().cloned();
-        self.at += 1;
+        let token = self.next.take();
+        self.advance();
         token
     }
 
     fn skip(&mut self, wanted: char) -> bool {
         let is_there = self.peek() == Some(&Token::Punctuation(wanted));
-        self.at += usize::from(is_there);
+        if is_there {
+            self.advance();
+        }
         is_there
     }
 
     fn error(&self, message: impl Into<String>) -> ReadError {
-        let line =
-            self.tokens.get(self.at.min(self.tokens.len().saturating_sub(1))).map_or(1, |(line, _)| *line);
-        ReadError::at(line, message)
+        ReadError::at(self.line, message)
     }
 
     fn word(&mut self, wanted: &str) -> bool {
         let is_there = matches!(self.peek(), Some(Token::Text(word)) if word.eq_ignore_ascii_case(wanted));
-        self.at += usize::from(is_there);
+        if is_there {
+            self.advance();
+        }
         is_there
     }
 
@@ -207,7 +315,7 @@ impl Parser {
         }
         if let Some(Token::Text(name)) = self.peek() {
             self.file.name = name.clone();
-            self.at += 1;
+            self.advance();
         }
         if !self.skip('{') {
             return Err(self.error("'{' is expected after 'digraph'"));
@@ -225,10 +333,10 @@ impl Parser {
             match self.peek() {
                 None => return Err(self.error("the text ends before '}'")),
                 Some(Token::Punctuation('}')) => {
-                    self.at += 1;
+                    self.advance();
                     return Ok(());
                 }
-                Some(Token::Punctuation(';' | ',')) => self.at += 1,
+                Some(Token::Punctuation(';' | ',')) => self.advance(),
                 Some(Token::Punctuation('{')) => self.subgraph(cluster, depth)?,
                 Some(Token::Text(word)) if word.eq_ignore_ascii_case("subgraph") => {
                     self.subgraph(cluster, depth)?
@@ -245,7 +353,7 @@ impl Parser {
             && let Some(Token::Text(name)) = self.peek()
         {
             is_cluster = name.starts_with("cluster");
-            self.at += 1;
+            self.advance();
         }
         if !self.skip('{') {
             return Err(self.error("'{' is expected after 'subgraph'"));
@@ -285,7 +393,7 @@ impl Parser {
             if !directed {
                 return Err(self.error("'--' joins nodes of undirected graphs; this is a directed one"));
             }
-            self.at += 1;
+            self.advance();
             match self.next() {
                 Some(Token::Text(name)) => {
                     self.port()?;
@@ -295,14 +403,19 @@ impl Parser {
             }
         }
         let attributes = self.attributes()?;
+        let is_invisible = attributes.get("style").is_some_and(|style| style.contains("invis"));
         if let [node] = chain[..] {
             let node = &mut self.file.nodes[node];
+            node.is_invisible |= is_invisible;
             if let Some(label) = attributes.get("label") {
                 node.label.clone_from(label);
             }
             if let Some(shape) = attributes.get("shape") {
                 node.shape.clone_from(shape);
             }
+            return Ok(());
+        }
+        if is_invisible {
             return Ok(());
         }
         let programmatic =
@@ -333,7 +446,7 @@ impl Parser {
         }
         self.nodes.insert(name.to_owned(), index);
         let (label, shape) = (String::new(), String::new());
-        self.file.nodes.push(NodeText { name: name.to_owned(), cluster, label, shape });
+        self.file.nodes.push(NodeText { name: name.to_owned(), cluster, label, shape, is_invisible: false });
         Ok(index)
     }
 

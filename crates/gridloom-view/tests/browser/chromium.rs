@@ -95,7 +95,7 @@ impl Browser {
             &json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] }),
         );
         browser.call("Page.navigate", &json!({ "url": format!("file://{}", page.display()) }));
-        browser.until("typeof fit === 'function' && document.readyState === 'complete' && drawn.length > 0");
+        browser.until("typeof fit === 'function' && document.readyState === 'complete' && (drawn.length > 0 || nodes.size === 0)");
         Some(browser)
     }
 

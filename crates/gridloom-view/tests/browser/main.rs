@@ -159,9 +159,109 @@ fn a_bar_of_the_timeline_and_its_node_are_selected_together() {
     );
     browser.click((at[0].as_f64().expect("a number"), at[1].as_f64().expect("a number")));
     browser.until("selected && selected.name === 'copy x'");
+    let text = browser.value("panel.textContent").to_string();
+    assert!(text.contains("This run") && text.contains("4.50 µs"), "{text}");
     let zoom = browser.value("range.to - range.from").as_f64().expect("a number");
     browser.wheel((at[0].as_f64().expect("x"), at[1].as_f64().expect("y")), -300.0);
     browser.until(&format!("range.to - range.from < {zoom} * 0.8"));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn selecting_a_node_brings_its_runs_into_sight() {
+    let (picture, profile) = sample();
+    let Some((mut browser, _folder)) = open("reveal", &picture.to_html(Some(&profile)), false) else {
+        return;
+    };
+    browser.value("range.to = 3000; redraw()");
+    let at = middle(&mut browser, "report");
+    browser.click(at);
+    browser.until("selected && selected.name === 'report'");
+    assert_eq!(browser.value("range.from < 67000 && range.to > 69000"), json!(true));
+    assert_eq!(browser.value("range.to - range.from"), json!(3000), "at the same scale");
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn more_lanes_than_fit_are_dragged_into_sight() {
+    let nodes: Vec<_> =
+        (0..40).map(|id| json!({ "id": id, "name": format!("side {id}"), "kind": "kernel" })).collect();
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": nodes, "edges": [] } });
+    let span = |id: usize| json!({ "node": id, "start_ns": id, "end_ns": 1000 });
+    let row = |id: usize| json!({ "id": id, "runs": 1, "start_ns": id, "end_ns": 1000, "busy_ns": 1000 - id, "min_ns": 1, "max_ns": 1, "gap_ns": 0 });
+    let profile = json!({ "format": "gridloom-profile", "version": 1, "launch_ns": 1000,
+        "nodes": (0..40).map(row).collect::<Vec<_>>(), "spans": (0..40).map(span).collect::<Vec<_>>() });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("lanes", &picture.to_html(Some(&profile)), false) else { return };
+    assert!(
+        browser.value("document.getElementById('times-title').textContent").to_string().contains("40 lanes")
+    );
+    let at = browser.value(
+        "(() => { const area = strip.getBoundingClientRect(); return [area.left + 500, area.top + 200]; })()",
+    );
+    let at = (at[0].as_f64().expect("x"), at[1].as_f64().expect("y"));
+    browser.mouse("mousePressed", at, "left", &json!({}));
+    browser.mouse("mouseMoved", (at.0, at.1 - 150.0), "left", &json!({ "buttons": 1 }));
+    browser.mouse("mouseReleased", (at.0, at.1 - 150.0), "left", &json!({}));
+    assert_eq!(browser.value("range.top"), json!(150));
+    browser.click(at);
+    browser.until("selected && selected.id === 16");
+    // A node whose lane is out of sight comes into sight.
+    browser.value("select(nodes.get(39), true)");
+    assert_eq!(browser.value("range.top > 500"), json!(true));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn keys_walk_along_edges_into_bodies_and_to_the_side() {
+    let (picture, profile) = sample();
+    let Some((mut browser, _folder)) = open("keys", &picture.to_html(Some(&profile)), false) else { return };
+    let steps = [
+        ("ArrowDown", "clear"),
+        ("ArrowDown", "boundary"),
+        ("ArrowDown", "solve"),
+        ("ArrowDown", "relax"),
+        ("ArrowDown", "residual"),
+        ("ArrowDown", "copy x"),
+        ("ArrowRight", "copy y"),
+        ("ArrowLeft", "copy x"),
+        ("ArrowUp", "solve"),
+    ];
+    for (key, name) in steps {
+        browser.key(key);
+        browser.until(&format!("selected && selected.name === {name:?}"));
+    }
+    browser.key("Enter");
+    browser.until("drawn.length === 6");
+    let before = browser.value("view.scale").as_f64().expect("a number");
+    browser.key("+");
+    browser.until(&format!("view.scale > {before} * 1.2"));
+    browser.key("Escape");
+    browser.until("selected === null");
+    // On the timeline the same keys move the time.
+    browser.value("strip.focus()");
+    browser.key("ArrowRight");
+    browser.until("range.from > 0");
+    assert_eq!(browser.value("selected"), Value::Null);
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn long_names_keep_beginning_and_end_and_a_graph_without_nodes_says_so() {
+    let name = format!("void cutlass::Kernel{}::Params", "x".repeat(5000));
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": [{ "id": 0, "name": name, "kind": "kernel" }] } });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("long", &picture.to_html(None), false) else { return };
+    assert_eq!(browser.value("nodes.get(0).width <= NODE.maxWidth"), json!(true));
+    let shown = browser.value("elide(nodes.get(0).name, 200)");
+    let shown = shown.as_str().expect("a text");
+    assert!(shown.starts_with("void cut") && shown.ends_with("Params") && shown.len() < 60, "{shown}");
+    assert_eq!(browser.value("getComputedStyle(document.getElementById('empty')).display"), json!("none"));
+    drop(browser);
+    let nothing = json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": [] } });
+    let picture = gridloom_view::read(&nothing.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("nothing", &picture.to_html(None), false) else { return };
+    assert!(browser.value("document.body.innerText").to_string().contains("no nodes"));
     assert_eq!(browser.failures, [""; 0]);
 }
 

@@ -89,6 +89,88 @@ fn a_changed_document_is_refused_with_the_place_and_the_reason() {
     }
 }
 
+/// Changes the text of `graph.json` as text, so that it need not be a document, and loads the result.
+fn changed_text(from: &str, to: &str) -> Result<gridloom::LoadedGraph> {
+    let device = checked();
+    let bytes = sample(&device).unwrap();
+    let file = gridloom_file::GraphFile::from_bytes(&bytes, &gridloom_file::Limits::default()).unwrap();
+    let text = serde_json::to_string(&file.document).unwrap();
+    assert!(text.contains(from), "no {from} in {text}");
+    let text = text.replacen(from, to, 1);
+    let arrays: Vec<Vec<u8>> = file.inputs.iter().map(|array| array.to_npy()).collect();
+    let bytes_of = gridloom_file::Array::new(
+        gridloom_file::DType::parse("|u1").unwrap(),
+        vec![file.constants[0].len() as u64],
+        file.constants[0].clone(),
+    );
+    let constant = bytes_of.unwrap().to_npy();
+    let entries = [
+        ("graph.json", text.as_bytes()),
+        ("modules/0.ptx", file.modules[0].as_bytes()),
+        ("constants/0.npy", &constant[..]),
+        ("inputs/x.npy", &arrays[0]),
+        ("inputs/left.npy", &arrays[1]),
+    ];
+    LoadOptions::new().load_bytes_checked(&super::archive(&entries), &device)
+}
+
+#[test]
+fn text_that_is_no_document_is_refused_with_the_reason() {
+    assert!(changed_text("\"mix\"", "\"mix\"").is_ok());
+    let cases = [
+        ("\"version\":1", "\"version\":1,\"version\":1", "duplicate"),
+        ("\"kernels\":", "\"kernels\":[],\"kernels\":", "duplicate"),
+        ("\"operation\":{", "\"operation\":{\"child\":1,", "graph.json"),
+        ("\"grid\":[1,1,1]", "\"grid\":[1,1,1,1]", "graph.json"),
+        ("\"grid\":[1,1,1]", "\"grid\":[4294967296,1,1]", "graph.json"),
+        ("\"grid\":[1,1,1]", "\"grid\":[NaN,1,1]", "graph.json"),
+        ("\"grid\":[1,1,1]", "\"grid\":[1e999,1,1]", "graph.json"),
+        ("\"grid\":[1,1,1]", "\"grid\":[-1,1,1]", "graph.json"),
+        ("{\"integer\":4}", "{\"integer\":9223372036854775808}", "graph.json"),
+        ("{\"integer\":4}", "{\"f32\":\"nothing\"}", "not a number"),
+        ("{\"integer\":4}", "{\"bytes\":\"0\"}", "hexadecimal"),
+        ("\"format\":\"gridloom-saved-graph\"", "\"format\":\"other\"", "format"),
+    ];
+    for (from, to, said) in cases {
+        let error = refused(changed_text(from, to), ErrorKind::InvalidFile, &[said]);
+        assert!(!error.to_string().contains('\n'), "one line: {error}");
+    }
+    let deep = |brackets: &str| brackets.repeat(100_000);
+    let nested = format!("\"after\":[{}{}", deep("["), deep("]"));
+    refused(changed_text("\"after\":[", &nested), ErrorKind::InvalidFile, &["graph.json"]);
+    let nested = format!("\"signature\":{{\"holds\":[[0,{}", deep("{\"sum\":["));
+    refused(changed_text("\"signature\":{", &nested), ErrorKind::InvalidFile, &["graph.json"]);
+}
+
+#[test]
+fn floats_that_are_no_numbers_and_names_of_any_characters_are_kept() {
+    for value in ["NaN", "inf", "-inf", "-0"] {
+        let (from, to) = ("{\"integer\":4}", format!("{{\"f32\":\"{value}\"}}"));
+        // Four bytes fit the parameter, and its contract says that they are a length.
+        refused(changed_text(from, &to), ErrorKind::ContractViolation, &["mix"]);
+    }
+    let loaded = changed_text("\"name\":\"memory\"", "\"name\":\"\\u001b[31m\\u0000\\n\"").unwrap();
+    assert!(loaded.graph().nodes().iter().any(|node| node.label() == "\u{1b}[31m\0\n"));
+}
+
+#[test]
+fn what_an_archive_holds_besides_does_not_matter() {
+    let device = checked();
+    let document = gridloom_file::document::Document {
+        graphs: vec![gridloom_file::document::Graph::default()],
+        ..Default::default()
+    };
+    let text = serde_json::to_string(&document).unwrap();
+    let load =
+        |entries: &[(&str, &[u8])]| LoadOptions::new().load_bytes_checked(&super::archive(entries), &device);
+    let graph = ("graph.json", text.as_bytes());
+    assert!(load(&[graph, ("../../tmp/evil", b"x"), ("README", b"y"), ("modules/0.ptx", b"\xff")]).is_ok());
+    refused(load(&[graph, graph]), ErrorKind::InvalidFile, &["two entries", "graph.json"]);
+    refused(load(&[("Graph.json", text.as_bytes())]), ErrorKind::InvalidFile, &["graph.json"]);
+    refused(load(&[("graph.json", b"")]), ErrorKind::InvalidFile, &["graph.json"]);
+    refused(load(&[("graph.json", b"\xff\xfe")]), ErrorKind::InvalidFile, &["graph.json"]);
+}
+
 #[test]
 fn cut_and_changed_files_never_crash() {
     let device = checked();

@@ -1,5 +1,6 @@
 //! Graphs in files.
 
+mod exhausting;
 mod hostile;
 mod random;
 mod refusals;
@@ -35,4 +36,21 @@ fn for_each_pair(test: impl Fn(&Device, &Device) -> Result<()>) {
         }
         Ok(())
     });
+}
+
+/// Makes an archive of any entries, as `zip -0` does.
+fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, data) in entries {
+        let (sum, size) = (gridloom_file::crc32(data).to_le_bytes(), (data.len() as u32).to_le_bytes());
+        let length = (name.len() as u16).to_le_bytes();
+        let common = [&[10, 0, 0, 0, 0, 0, 0, 0, 0x21, 0][..], &sum, &size, &size, &length, &[0, 0]].concat();
+        let offset = (out.len() as u32).to_le_bytes();
+        out.extend([b"PK\x03\x04", &common[..], name.as_bytes(), data].concat());
+        directory.extend([b"PK\x01\x02\x0a\0", &common[..], &[0; 10], &offset, name.as_bytes()].concat());
+    }
+    let (start, size) = ((out.len() as u32).to_le_bytes(), (directory.len() as u32).to_le_bytes());
+    let count = (entries.len() as u16).to_le_bytes();
+    out.extend([&directory[..], b"PK\x05\x06\0\0\0\0", &count, &count, &size, &start, &[0, 0]].concat());
+    out
 }
