@@ -1,0 +1,303 @@
+//! Graphs and launches by bare driver calls.
+
+use crate::Error;
+use crate::variant::{Change, Form, Special, Variant};
+use gridloom_cuda::driver::Driver;
+use gridloom_cuda::sys::*;
+use std::ffi::{CStr, CString, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+const PTX: &str = include_str!("../../tests/kernels/gpu.ptx");
+/// Passes of a loop.
+const PASSES: u32 = 5;
+/// The words that a graph counts in, the first of which are the passes left.
+const WORDS: usize = 64;
+
+/// The driver with its kernels, in one context.
+#[derive(Clone)]
+pub(crate) struct Bare {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) context: CUcontext,
+    add: CUfunction,
+    countdown: CUfunction,
+    set_condition: CUfunction,
+}
+
+// SAFETY: handles of the driver may be used on any thread.
+unsafe impl Send for Bare {}
+// SAFETY: as above.
+unsafe impl Sync for Bare {}
+
+impl Bare {
+    /// Loads the kernels. They stay loaded until the process ends.
+    pub(crate) fn new(driver: &Arc<Driver>, context: CUcontext) -> Result<Self, Error> {
+        let text = CString::new(PTX)?;
+        let mut module = ptr::null_mut();
+        // SAFETY: the text ends in NUL, there are no options, and one handle is written.
+        unsafe {
+            driver.cu_ctx_push_current(context)?;
+            let none = (ptr::null_mut(), ptr::null_mut());
+            driver.cu_module_load_data_ex(&mut module, text.as_ptr().cast(), 0, none.0, none.1)?;
+        }
+        let function = |name: &CStr| -> Result<CUfunction, Error> {
+            let mut function = ptr::null_mut();
+            // SAFETY: the module stays loaded, the name ends in NUL, and one handle is written.
+            unsafe { driver.cu_module_get_function(&mut function, module, name.as_ptr()) }?;
+            Ok(function)
+        };
+        Ok(Bare {
+            driver: Arc::clone(driver),
+            context,
+            add: function(c"add")?,
+            countdown: function(c"countdown")?,
+            set_condition: function(c"set_condition")?,
+        })
+    }
+
+    /// Launches a kernel outside of graphs.
+    pub(crate) fn launch_kernel(
+        &self,
+        special: Option<Special>,
+        words: CUdeviceptr,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        let (grid, block) = shape(0);
+        let (mut address, mut value, mut count) = (words, 1u32, WORDS as u32);
+        let mut args: [*mut c_void; 3] =
+            [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];
+        let mut attributes: Vec<CUlaunchAttribute> = special.map(attribute).into_iter().collect();
+        let config = CUlaunchConfig {
+            gridDimX: grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: stream,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: attributes.len() as u32,
+        };
+        // SAFETY: the arguments are those of `add`; memory and stream outlive the launch.
+        Ok(unsafe { self.driver.cu_launch_kernel_ex(&config, self.add, args.as_mut_ptr(), ptr::null_mut()) }?)
+    }
+}
+
+/// Returns the grid and block of the `number`th shape. All grids are multiples of a cluster.
+fn shape(number: u32) -> (u32, u32) {
+    [(8, 64), (4, 32), (16, 128), (2, 256)][number as usize % 4]
+}
+
+/// Returns the attribute that makes a launch special.
+fn attribute(special: Special) -> CUlaunchAttribute {
+    let mut value = CUlaunchAttributeValue::default();
+    let id = match special {
+        Special::Cluster => {
+            value.clusterDim = CUlaunchAttributeValue_union__bindgen_ty_1 { x: 2, y: 1, z: 1 };
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        }
+        Special::Cooperative => {
+            value.cooperative = 1;
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        }
+        Special::Priority => {
+            value.priority = -1;
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY
+        }
+    };
+    CUlaunchAttribute { id, value, ..Default::default() }
+}
+
+/// An executable with its graph and memory. The driver frees none of it before it has run.
+pub(crate) struct Executable {
+    bare: Bare,
+    graph: CUgraph,
+    raw: CUgraphExec,
+    words: CUdeviceptr,
+    /// The kernel that changes.
+    kernel: CUgraphNode,
+}
+
+// SAFETY: handles of the driver may be used on any thread.
+unsafe impl Send for Executable {}
+// SAFETY: threads that share an executable only launch it, which the driver allows.
+unsafe impl Sync for Executable {}
+
+impl Executable {
+    pub(crate) fn new(bare: &Bare, form: Form, variant: &Variant, words: CUdeviceptr) -> Result<Self, Error> {
+        let driver = &bare.driver;
+        let (mut graph, mut raw) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: one handle is written.
+        unsafe { driver.cu_graph_create(&mut graph, 0) }?;
+        let builder = Builder { bare, variant, graph, words };
+        let kernel = match form {
+            Form::Plain | Form::DeviceLaunch => {
+                let first = builder.add(graph, None)?;
+                builder.add(graph, Some(first))?
+            }
+            Form::If => builder.conditional(CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF)?,
+            Form::While => builder.conditional(CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE)?,
+        };
+        let mut flags = 0;
+        if form == Form::DeviceLaunch {
+            flags |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.0;
+        }
+        if variant.special == Some(Special::Priority) {
+            flags |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
+        }
+        let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS { flags: u64::from(flags), ..Default::default() };
+        // SAFETY: the graph is complete; one handle and the result are written.
+        unsafe { driver.cu_graph_instantiate_with_params(&mut raw, graph, &mut params) }?;
+        Ok(Executable { bare: bare.clone(), graph, raw, words, kernel })
+    }
+
+    pub(crate) fn upload(&self, stream: CUstream) -> Result<(), Error> {
+        // SAFETY: executable and stream are alive.
+        Ok(unsafe { self.bare.driver.cu_graph_upload(self.raw, stream) }?)
+    }
+
+    pub(crate) fn launch(&self, stream: CUstream) -> Result<(), Error> {
+        // SAFETY: executable, stream and memory are alive.
+        Ok(unsafe { self.bare.driver.cu_graph_launch(self.raw, stream) }?)
+    }
+
+    /// Changes the kernel for later launches.
+    pub(crate) fn change(&self, change: Change, number: u32) -> Result<(), Error> {
+        let (grid, block) = shape(if change == Change::Shape { number } else { 0 });
+        let (mut address, mut value, mut count) = (self.words, number % 2, WORDS as u32);
+        let mut args = [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];
+        let parameters = parameters(self.bare.add, grid, block, &mut args);
+        let driver = &self.bare.driver;
+        // SAFETY: the node is of the graph that this was made from; the arguments are those of `add`.
+        Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(self.raw, self.kernel, &parameters) }?)
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // SAFETY: each is destroyed once. The driver keeps what is in flight. Nothing can be done
+        // about a failure, which the next launch reports too.
+        unsafe {
+            let _ = self.bare.driver.cu_graph_exec_destroy(self.raw);
+            let _ = self.bare.driver.cu_graph_destroy(self.graph);
+        }
+    }
+}
+
+/// Returns the description of a kernel node.
+fn parameters(
+    function: CUfunction,
+    grid: u32,
+    block: u32,
+    args: &mut [*mut c_void],
+) -> CUDA_KERNEL_NODE_PARAMS_v2 {
+    CUDA_KERNEL_NODE_PARAMS_v2 {
+        func: function,
+        gridDimX: grid,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: block,
+        blockDimY: 1,
+        blockDimZ: 1,
+        kernelParams: args.as_mut_ptr(),
+        ..Default::default()
+    }
+}
+
+/// Adds nodes to a graph.
+struct Builder<'a> {
+    bare: &'a Bare,
+    variant: &'a Variant,
+    graph: CUgraph,
+    words: CUdeviceptr,
+}
+
+impl Builder<'_> {
+    fn kernel(
+        &self,
+        graph: CUgraph,
+        after: Option<CUgraphNode>,
+        parameters: &CUDA_KERNEL_NODE_PARAMS_v2,
+    ) -> Result<CUgraphNode, Error> {
+        let mut node = ptr::null_mut();
+        let (before, count) = after.as_ref().map_or((ptr::null(), 0), |node| (ptr::from_ref(node), 1));
+        // SAFETY: graph and predecessor are alive, and the parameters point to arguments that fit.
+        unsafe { self.bare.driver.cu_graph_add_kernel_node(&mut node, graph, before, count, parameters) }?;
+        Ok(node)
+    }
+
+    /// Adds the kernel that counts, as the variant launches it.
+    fn add(&self, graph: CUgraph, after: Option<CUgraphNode>) -> Result<CUgraphNode, Error> {
+        let (grid, block) = shape(0);
+        let (mut address, mut value, mut count) = (self.words, 1u32, WORDS as u32);
+        let mut args = [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];
+        let node = self.kernel(graph, after, &parameters(self.bare.add, grid, block, &mut args))?;
+        if let Some(special) = self.variant.special {
+            let attribute = attribute(special);
+            // SAFETY: the node is a kernel node; the value is the one of the attribute.
+            unsafe {
+                self.bare.driver.cu_graph_kernel_node_set_attribute(node, attribute.id, &attribute.value)?;
+            }
+        }
+        Ok(node)
+    }
+
+    /// Adds a fill of the passes left and a conditional after it. Returns a kernel in its body.
+    fn conditional(&self, kind: CUgraphConditionalNodeType) -> Result<CUgraphNode, Error> {
+        let driver = &self.bare.driver;
+        let left = self.words + 4 * WORDS as u64;
+        let set = CUDA_MEMSET_NODE_PARAMS {
+            dst: left,
+            pitch: 4,
+            value: PASSES,
+            elementSize: 4,
+            width: 1,
+            height: 1,
+        };
+        let (mut fill, mut node) = (ptr::null_mut(), ptr::null_mut());
+        let mut handle = 0;
+        let mut conditional = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            ..Default::default()
+        };
+        // SAFETY: graph, context and memory are alive; the parameters are those of a conditional; on
+        // success the driver has stored an array of one graph.
+        let body = unsafe {
+            let context = self.bare.context;
+            driver.cu_graph_add_memset_node(&mut fill, self.graph, ptr::null(), 0, &set, context)?;
+            let flags = CU_GRAPH_COND_ASSIGN_DEFAULT;
+            driver.cu_graph_conditional_handle_create(&mut handle, self.graph, context, 1, flags)?;
+            conditional.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+                handle,
+                type_: kind,
+                size: 1,
+                phGraph_out: ptr::null_mut(),
+                ctx: context,
+            };
+            driver.cu_graph_add_node(&mut node, self.graph, &fill, ptr::null(), 1, &mut conditional)?;
+            *conditional.__bindgen_anon_1.conditional.phGraph_out
+        };
+        let kernel = self.add(body, None)?;
+        let parameters = |function, args: &mut [*mut c_void]| parameters(function, 1, 1, args);
+        if kind == CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE {
+            let mut left = left;
+            let mut args = [(&raw mut handle).cast(), (&raw mut left).cast()];
+            self.kernel(body, Some(kernel), &parameters(self.bare.countdown, &mut args))?;
+        } else {
+            // The handle is used by a kernel in both forms, as in most programs.
+            let mut yes = 1u32;
+            let mut args = [(&raw mut handle).cast(), (&raw mut yes).cast()];
+            self.kernel(body, Some(kernel), &parameters(self.bare.set_condition, &mut args))?;
+        }
+        Ok(kernel)
+    }
+}
+
+/// Returns memory for a graph. It is never freed.
+pub(crate) fn words(bare: &Bare) -> Result<CUdeviceptr, Error> {
+    let mut words = 0;
+    // SAFETY: one address is written.
+    unsafe { bare.driver.cu_mem_alloc(&mut words, 4 * (WORDS + 1)) }?;
+    Ok(words)
+}

@@ -1,0 +1,91 @@
+//! What is launched, and how.
+
+use crate::Error;
+use std::str::FromStr;
+
+/// What a graph is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Two kernels.
+    Plain,
+    /// A conditional whose body runs once.
+    If,
+    /// A loop of some passes.
+    While,
+    /// Two kernels, compiled so that kernels could launch them.
+    DeviceLaunch,
+}
+
+/// How kernels are launched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Special {
+    Cluster,
+    Cooperative,
+    Priority,
+}
+
+/// What changes before each launch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Arguments,
+    Shape,
+}
+
+/// One combination.
+#[derive(Clone)]
+pub(crate) struct Variant {
+    pub(crate) name: String,
+    /// The forms of the graphs, dealt out to the threads.
+    pub(crate) forms: Vec<Form>,
+    pub(crate) shares_one: bool,
+    pub(crate) takes_turns: bool,
+    pub(crate) special: Option<Special>,
+    pub(crate) change: Option<Change>,
+    pub(crate) recreates: bool,
+    pub(crate) uploads: bool,
+    pub(crate) launches_kernels: bool,
+}
+
+impl FromStr for Variant {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let mut variant = Variant {
+            name: name.into(),
+            forms: Vec::new(),
+            shares_one: false,
+            takes_turns: false,
+            special: None,
+            change: None,
+            recreates: false,
+            uploads: false,
+            launches_kernels: false,
+        };
+        for word in name.split(',') {
+            match word {
+                "plain" => variant.forms.push(Form::Plain),
+                "if" => variant.forms.push(Form::If),
+                "while" => variant.forms.push(Form::While),
+                "device-launch" => variant.forms.push(Form::DeviceLaunch),
+                "one" => variant.shares_one = true,
+                "turns" => variant.takes_turns = true,
+                "cluster" => variant.special = Some(Special::Cluster),
+                "cooperative" => variant.special = Some(Special::Cooperative),
+                "priority" => variant.special = Some(Special::Priority),
+                "arguments" => variant.change = Some(Change::Arguments),
+                "shape" => variant.change = Some(Change::Shape),
+                "recreate" => variant.recreates = true,
+                "upload" => variant.uploads = true,
+                "kernels" => variant.launches_kernels = true,
+                _ => return Err(format!("no variant has the word {word:?}").into()),
+            }
+        }
+        if variant.forms.is_empty() {
+            return Err(format!("{name:?} names no form of graph, for example `while`").into());
+        }
+        if variant.shares_one && (variant.change.is_some() || variant.recreates) {
+            return Err("an executable that threads share is neither changed nor replaced".into());
+        }
+        Ok(variant)
+    }
+}
