@@ -168,7 +168,7 @@ impl Context {
         let context = Arc::clone(self);
         release::let_go(move || match context.enter() {
             Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
-            // Also where it cannot be entered now: most objects know their context.
+            // Released even if the context cannot be entered: most objects know their context.
             _entered => released(what, release(&context.driver)),
         });
     }

@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(unless_capturing(|| ()), None);
         drop(capture);
         assert_eq!(unless_capturing(|| ()), Some(()));
-        // Here the wait ends only after the capture has begun.
+        // The next wait ends only after the capture has begun.
         let (begun, ended) = (Barrier::new(2), Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {

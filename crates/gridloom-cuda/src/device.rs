@@ -301,8 +301,8 @@ unsafe impl backend::Device for CudaDevice {
         Ok((self.shared.allocator.used(), Some(self.total_memory)))
     }
 
-    /// Alloc nodes of captured graphs that stay opaque get their memory from the driver, which
-    /// counts it for the whole process.
+    /// Returns the memory of all graphs. Alloc nodes of captured graphs that stay opaque get their
+    /// memory from the driver, which counts it for the whole process.
     fn graph_memory(&self) -> Result<GraphMemory> {
         let of_driver = |attribute| self.driver_graph_memory(attribute);
         let used = of_driver(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)?;
@@ -443,8 +443,8 @@ unsafe impl backend::Device for CudaDevice {
 }
 
 impl Drop for CudaDevice {
-    /// The last handle is gone, so nobody can wait for hosted launches or cancel them. They get a
-    /// grace period and are then cancelled.
+    /// Cancels hosted launches after a grace period. The last handle is gone, so nobody can wait for
+    /// them or cancel them.
     fn drop(&mut self) {
         let launches = Arc::clone(&self.shared.hosted_launches);
         if !launches.are_busy() {

@@ -82,7 +82,7 @@ impl HostCall {
         CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(Self::run), userData: self.data() }
     }
 
-    /// The function the driver calls. A panic of the callback becomes a failure, and never crosses
+    /// Runs a callback for the driver. A panic of the callback becomes a failure, and never crosses
     /// into the driver.
     pub(crate) extern "C" fn run(data: *mut c_void) {
         let call = CALLS.lock().known.get(&data.addr()).and_then(Weak::upgrade);

@@ -51,7 +51,7 @@ impl HostedLaunch {
         let ending = Ending(Arc::clone(&launch));
         let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
         let spawned = thread.spawn(move || {
-            // Also when the work panics, those who wait must go on.
+            // Waiting threads must continue even if the work panics.
             let _ending = ending;
             crate::context::this_thread_is_ours();
             CURRENT.set(Some(Arc::clone(&_ending.0)));
@@ -110,13 +110,13 @@ impl HostedLaunch {
     }
 
     fn join(&self) {
-        // The lock is held meanwhile, so that a second who waits comes after the end of the thread
-        // too.
+        // The lock is held during the join, so that a second waiting thread also continues only after
+        // the thread has ended.
         let mut thread = self.thread.lock();
         if *self.state.lock() == Progress::Over
             && let Some(thread) = thread.take()
         {
-            // A panic in the work was that of a drop; there is nobody to tell.
+            // Only a drop can have panicked in the work. Nobody can be told.
             let _ = thread.join();
         }
     }
@@ -198,7 +198,7 @@ pub(crate) fn stop_all(deadline: Instant) {
         }
         drop(progress);
         launch.join();
-        // Its thread, where it goes on, must not find it gone.
+        // The thread may still run, and uses the launch.
         std::mem::forget(launch);
     }
 }
@@ -256,7 +256,7 @@ impl HostedSlot {
         if present.as_ref().is_some_and(|launch| !launch.wait_until(deadline)) {
             return false;
         }
-        // Its thread is at its end.
+        // The thread of the launch is about to end, so this wait is short.
         if let Some(launch) = present.take() {
             launch.wait();
         }

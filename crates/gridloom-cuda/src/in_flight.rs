@@ -95,7 +95,7 @@ enum Payload {
 }
 
 impl Payload {
-    /// Returns where it is, if it can be found there again.
+    /// Returns the address of a shared object, by which the same object is found again.
     fn address(&self) -> Option<*const ()> {
         match self {
             Payload::Owned(_) => None,
@@ -171,7 +171,7 @@ impl<Q: Queue> InFlight<Q> {
     pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) -> Batch {
         self.keep_with(|state| {
             state.keep(Arc::as_ptr(payload).cast(), || Payload::Shared(Arc::<T>::clone(payload)));
-            // It goes up under the lock only.
+            // The number changes only under this lock.
             Batch(self.batch.load(Ordering::Relaxed))
         })
     }
@@ -258,7 +258,7 @@ impl<Q: Queue> InFlight<Q> {
         }
         let watch = {
             let mut state = self.state.lock();
-            // Older marks come first. What was not marked yet is behind the next mark.
+            // Older marks come first. Batches without a mark are covered by the next one.
             closed.append(&mut state.closed);
             state.closed = closed;
             open.append(&mut state.open);
@@ -277,7 +277,7 @@ impl<M> State<M> {
         !self.closed.is_empty() || !self.open.is_empty() || self.waiting > 0
     }
 
-    /// Puts what is shared, and at this address, into the open batch, unless it is there.
+    /// Puts the shared object at this address into the open batch, unless it is there already.
     fn keep(&mut self, address: *const (), payload: impl FnOnce() -> Payload) {
         let is_it = |payload: &Payload| payload.address() == Some(address);
         if self.open.iter().rev().take(LATEST).any(is_it) {
@@ -287,8 +287,8 @@ impl<M> State<M> {
         self.open.push(idle.unwrap_or_else(payload));
     }
 
-    /// Takes over from a batch what others share. All that is dropped here is what `idle` has too,
-    /// so that the drop runs nothing.
+    /// Moves objects that others share from a batch to `idle`. This drops only references to objects
+    /// that `idle` has already, so no drop runs user code.
     fn leave_shared(&mut self, batch: &mut Vec<Payload>) {
         let mut place = 0;
         while let Some(payload) = batch.get(place) {
@@ -329,7 +329,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
             }
             state.is_in_flight()
         };
-        // Outside of the lock: a drop may run anything, also work on this very stream.
+        // Dropped outside of the lock: a drop may run user code, which may use this very stream.
         drop(done);
         in_flight
     }

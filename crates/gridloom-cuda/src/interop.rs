@@ -213,7 +213,7 @@ pub(crate) fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<Memor
     let (mut place, mut managed, mut ordinal) = (0u32, 0u32, 0u32);
     ask(CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &mut place)
         .map_err(|error| Error::from(error).context(format_args!("asking for the memory at {address:#x}")))?;
-    // A boolean, of whatever width the driver writes it: the number is 0 or not.
+    // The attribute is a boolean. The driver may write fewer bytes than four, so only 0 is tested.
     ask(CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED, &mut managed)?;
     if managed != 0 {
         return Ok(MemoryKind::Managed);

@@ -97,7 +97,7 @@ impl Kernel {
         let name = function_name(context, raw);
         let home = Home::Borrowed { context: Arc::clone(context), device, _owner: owner };
         let kernel = Self::new(home, raw, name)?;
-        // What its own library asked for is not to be taken back by asking for less.
+        // The library of the kernel may have asked for this much already. Gridloom never asks for less.
         let asked = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let asked = u32::try_from(function_attribute(context, raw, asked)?).unwrap_or(0);
         kernel.dynamic_shared.store(asked, Ordering::Relaxed);
@@ -132,8 +132,8 @@ impl Kernel {
         self.raw
     }
 
-    /// Returns the variant of it that stores conditions at the address it gets in the place of
-    /// their handle.
+    /// Returns the variant of the kernel that stores conditions in memory. It receives an address
+    /// instead of the handle of each condition.
     pub(crate) fn with_stored_conditions(&self) -> Result<Arc<Self>> {
         match &self.home {
             Home::Module(module) => module.with_stored_conditions()?.find_kernel(&self.name),
@@ -316,13 +316,13 @@ fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Pa
                 params.push(ParamLayout { offset: offset as u32, size: size as u32 });
             }
             Ok(CUresult::CUDA_ERROR_INVALID_VALUE) => {
-                // Past the last one. The driver logs it as an error, which belongs to no later
-                // call.
+                // The index is past the last parameter. The driver logs this as an error, which
+                // must not be taken for that of a later call.
                 driver.discard_log();
                 return Ok(Some(params));
             }
             Ok(code) => return driver.check("cuFuncGetParamInfo", code).map(|()| None),
-            // An older driver.
+            // The driver is too old for this function.
             Err(_) => return Ok(None),
         }
     }
@@ -378,7 +378,7 @@ unsafe impl backend::Kernel for Kernel {
     fn resident_blocks(&self, config: &LaunchConfig) -> Result<Option<u64>> {
         match self.resident(config) {
             Ok(count) => Ok(Some(count)),
-            // A driver without clusters, or a device that never runs such a launch.
+            // The driver has no clusters, or the device never runs such a launch.
             Err(error) => {
                 tracing::debug!(%error, kernel = self.text, "the occupancy of a launch is not known");
                 Ok(None)
@@ -419,7 +419,7 @@ impl PackedArguments {
     #[inline]
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let start = bytes.as_ptr().cast_mut().cast();
-        // The place of the size is filled in when it is settled.
+        // The address of the size is filled in once this value does not move any more.
         let list = [BUFFER_POINTER, start, BUFFER_SIZE, ptr::null_mut(), BUFFER_END];
         PackedArguments { size: bytes.len(), list }
     }
@@ -480,7 +480,7 @@ impl<'a> Launch<'a> {
         let driver = context.driver();
         let mut attributes = attributes(self.config);
         if self.config.programmatic && self.kernel.may_start_early() {
-            // In a graph the edges say it.
+            // Needed on streams only. In a graph, edges are programmatic.
             let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             let mut attribute = CUlaunchAttribute { id, ..Default::default() };
             attribute.value.programmaticStreamSerializationAllowed = 1;

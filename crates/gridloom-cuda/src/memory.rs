@@ -50,7 +50,7 @@ impl Allocator {
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
         unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0)? };
-        // Made before the pool, which may fail: from here on the stream has an owner.
+        // The allocator owns the stream from here on, so a failure to make the pool destroys it.
         let mut allocator = Self {
             context: Arc::clone(&context),
             device,
@@ -168,7 +168,7 @@ impl Allocator {
         let memory = Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind });
         MEMORY.add(address, &memory);
         if kind == MemoryKind::Device && self.pool.is_some() {
-            // The memory exists for other streams once this one has reached the allocation.
+            // Other streams may use the memory once this stream has reached the allocation.
             self.settle()?;
         }
         Ok(memory)
@@ -202,7 +202,7 @@ impl Allocator {
 
     fn free(&self, memory: &Memory) {
         let (address, kind, pooled) = (memory.address, memory.kind, self.pool.is_some());
-        // Where the free is put off, the allocator is kept until then.
+        // The free may be put off. The allocator is kept until then.
         let (allocator, stream) = (Arc::clone(&memory.allocator), Handle(self.stream));
         self.context.let_go("memory", move |driver| {
             let _allocator = allocator;

@@ -103,7 +103,7 @@ impl Module {
         self.declared.as_ref()?.find(kernel.to_str().ok()?)
     }
 
-    /// The variant of the code declares the same kernels.
+    /// Loads the variant of the code that stores conditions. It declares the same kernels.
     fn storing_conditions(
         context: &Arc<Context>,
         device: DeviceId,
@@ -137,7 +137,7 @@ impl Module {
             CUjit_option::CU_JIT_INFO_LOG_BUFFER,
             CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
         ];
-        // Sizes travel in the place of pointers.
+        // The driver takes sizes as values of pointer type.
         let mut values: [*mut c_void; 4] = [
             errors.as_mut_ptr().cast(),
             ptr::without_provenance_mut(LOG_BYTES),

@@ -224,7 +224,7 @@ pub(crate) struct Paused(());
 /// freeing memory on any thread fails the capture.
 pub(crate) fn pause() -> Paused {
     PAUSES.fetch_add(1, Ordering::SeqCst);
-    // A drop of the user's may take its time, or wait for this very thread.
+    // A drop of a user value may take long, or wait for this very thread, so the wait is bounded.
     drop(BUSY.try_lock_for(PAUSE_PATIENCE));
     Paused(())
 }
@@ -239,7 +239,7 @@ fn run(messages: &Receiver<Message>) {
     crate::context::this_thread_is_ours();
     IS_RELEASE_THREAD.set(true);
     let mut watched: Vec<Watching> = Vec::new();
-    // What arrived during a pause.
+    // Values that arrived during a pause.
     let mut held: VecDeque<Box<dyn Send>> = VecDeque::new();
     loop {
         let message = if watched.is_empty() && held.is_empty() {
@@ -269,7 +269,7 @@ fn run(messages: &Receiver<Message>) {
                 let _ = done.send(());
             }
             Ok(Message::Stop(done)) => {
-                // Dropping the watched would call into a driver that is going away.
+                // Dropping these values would call a driver that is shutting down.
                 std::mem::forget((watched, held));
                 let _ = done.send(());
                 rest();

@@ -72,7 +72,7 @@ impl Queue for RawStream {
 
     fn mark(&self) -> Marked<RawEvent> {
         match self.is_idle() {
-            // Also because a mark is work, and would make the stream busy again for whoever asks.
+            // A mark is work too, and would make an idle stream busy again.
             Ok(true) => return Marked::Idle,
             Ok(false) => {}
             Err(error) => return unmarked(&error),
@@ -95,8 +95,8 @@ impl Queue for RawStream {
     }
 
     fn passed(&self, mark: &RawEvent) -> bool {
-        // Where the context is lost, nothing in the stream will run any more. Any other failure
-        // says nothing of the stream.
+        // If the context is lost, nothing in the stream will run any more. Any other failure says
+        // nothing about the stream.
         mark.is_reached().unwrap_or_else(|error| error.is_sticky())
     }
 
@@ -428,7 +428,7 @@ unsafe impl backend::Stream for Stream {
         let launched = std::mem::take(&mut *self.launched.lock());
         self.settle();
         if let Err(error) = self.wait_for_device() {
-            // It explains everything after it. What failed besides is told by the next call.
+            // This error explains later ones. Failures of callbacks are reported by the next call.
             launched.iter().for_each(|failures| self.report(failures));
             return Err(error.into());
         }
@@ -480,8 +480,8 @@ unsafe impl backend::Stream for Stream {
         if dst.is_empty() {
             return Ok(());
         }
-        // The stream of the allocator has nothing else to do, so work that is enqueued here
-        // meanwhile is not waited for.
+        // The copy runs on the stream of the allocator, which does nothing else, so it does not wait
+        // for work that is enqueued on this stream meanwhile.
         let (address, from) = (dst.as_mut_ptr() as u64, src.address() + offset);
         Ok(self.allocator.copy_now(address, from, dst.len())?)
     }

@@ -60,7 +60,7 @@ pub(crate) fn is_linear(op: &MemcpyOp) -> bool {
 pub(crate) fn fill_parameters(op: &MemsetOp, address: u64) -> CUDA_MEMSET_NODE_PARAMS {
     CUDA_MEMSET_NODE_PARAMS {
         dst: address,
-        // The driver wants a pitch that holds a row, also where there is one row.
+        // The driver requires a pitch of at least a row, even for a single row.
         pitch: if op.height > 1 {
             op.pitch as usize
         } else {

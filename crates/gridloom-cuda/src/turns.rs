@@ -68,8 +68,8 @@ impl Turns {
             unsafe { self.context.driver().cu_stream_wait_event(stream, end.raw(), 0) }?;
         }
         let launched = launch();
-        // Also after a failure: a part of it may be under way. And the next one must not come before
-        // this one has ended, even if that cannot be recorded.
+        // The end is recorded even after a failure, because a part of the launch may be running. If it
+        // cannot be recorded, the next launch must still not begin before this one has ended.
         let driver = self.context.driver();
         // SAFETY: both handles are alive and of the context that is current.
         let recorded = unsafe { driver.cu_event_record(end.raw(), stream) };

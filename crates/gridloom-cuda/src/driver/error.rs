@@ -98,7 +98,7 @@ impl DriverError {
     }
 }
 
-/// Where the driver library was looked for, and what came of it.
+/// The places where the driver library was looked for, and why none was used.
 #[derive(Debug, Clone)]
 pub struct MissingDriver {
     /// Each name or path that was tried, with the reason it was not used.

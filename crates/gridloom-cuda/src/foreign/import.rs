@@ -76,8 +76,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The captured graph, taken apart where that is possible and not to be `opaque`, and else as
-    /// one opaque node.
+    /// Returns the captured graph: node by node if that is possible and it is not to be `opaque`,
+    /// else as one opaque node.
     pub(super) fn import(mut self, opaque: bool) -> Result<Graph> {
         let _entered = self.device.context().enter()?;
         let captured = Arc::clone(&self.captured);
@@ -108,14 +108,14 @@ impl<'a> Importer<'a> {
             let node = self.node(&graph, raw, early.contains(&raw))?;
             nodes.insert(raw, node);
         }
-        // Of several edges between two nodes the full one counts, and so comes last.
+        // If two nodes have several edges, the full one counts. It comes last and replaces the others.
         edges.sort_by_key(|edge| edge.kind == EdgeKind::Full);
         let is_kernel = |node: &Node| matches!(node.operation(), Ok(Operation::Kernel(_)));
         for edge in edges {
             let (Some(from), Some(to)) = (nodes.get(&edge.from), nodes.get(&edge.to)) else {
                 return Err(Unreadable::new("an edge leads out of the graph"));
             };
-            // Only between kernels can there be less than a full edge, and a full one orders more.
+            // Only edges between two kernels can be programmatic. A full edge orders more, so it is safe.
             let kernels = edge.kind == EdgeKind::Programmatic && is_kernel(from) && is_kernel(to);
             graph.add_edge(from, to, if kernels { EdgeKind::Programmatic } else { EdgeKind::Full })?;
         }
@@ -222,7 +222,7 @@ impl<'a> Importer<'a> {
         if let Some(known) = self.events.get(&raw) {
             return Ok(Arc::clone(known));
         }
-        // How it was made the driver does not tell; reading times of one that keeps none is an
+        // The driver does not tell how the event was made. If it keeps no times, reading them is an
         // error of the driver.
         let options = EventOptions::default();
         // SAFETY: the caller of the capture promises that the event exists until the owner is

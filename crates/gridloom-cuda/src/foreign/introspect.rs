@@ -95,8 +95,8 @@ impl Reader<'_> {
     }
 }
 
-/// An edge at which a kernel may start with the one before it, or when that one tells it to, is
-/// programmatic: the later of the two.
+/// Returns the kind of an edge. An edge is programmatic if a kernel may start with the one before
+/// it, or when that one tells it to. Gridloom's programmatic edges mean the latter.
 fn edge_kind(data: CUgraphEdgeData) -> EdgeKind {
     let programmatic = CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.0;
     if u32::from(data.type_) == programmatic { EdgeKind::Programmatic } else { EdgeKind::Full }

@@ -34,7 +34,7 @@ impl Importer<'_> {
         let mut config = self.config(node, &p);
         config.programmatic = programmatic;
         if programmatic {
-            // The caller of the capture promises that it waits.
+            // The caller of the capture promises that the kernel waits (`griddepcontrol.wait`).
             crate::kernel::Kernel::from_backend(&*kernel)?.trust_to_wait();
         }
         // SAFETY: the launch is one that the captured code made; its caller promises that what it
@@ -102,7 +102,7 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
         args.bytes = buffer.into();
         args.layout = match kernel.params() {
             Some(params) => params.clone(),
-            // One argument of all the bytes: as good as any other way to see it.
+            // The layout is unknown, so all bytes are treated as one argument.
             None => [ParamLayout { offset: 0, size: buffer.len() as u32 }].into_iter().collect(),
         };
         args.bytes.resize(args.layout.buffer_bytes().max(buffer.len()), 0);

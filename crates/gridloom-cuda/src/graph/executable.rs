@@ -31,11 +31,11 @@ pub(super) struct Executable {
     status: Arc<Status>,
 }
 
-/// The compiled graph, for whoever asks about it while a launch or a change may wait for the
-/// device.
+/// The compiled graph, for questions that other threads ask while a launch or a change may wait for
+/// the device.
 ///
-/// The lock is held during each answer, and never while anything else happens. Nobody gets a
-/// reference of their own: it might be the last, and the thread one of the driver's.
+/// The lock is held only while a question is answered. Callers get no reference of their own: it
+/// might be the last one, and they may run on a thread of the driver, where nothing may be dropped.
 struct Status(Mutex<Arc<Inner>>);
 
 impl Status {
@@ -222,7 +222,7 @@ impl State {
             // SAFETY: both handles are alive; 0 is the one flag there is.
             unsafe { context.driver().cu_stream_wait_event(stream.raw(), barrier.raw(), 0) }?;
         }
-        // Only now: where the wait failed, the next launch still has to come after.
+        // Taken only now: if the wait failed, the next launch still has to wait for the barrier.
         if let Some(Barrier::At(barrier)) = self.barrier.take() {
             stream.keep(barrier);
         }
@@ -288,8 +288,8 @@ impl State {
             if let Err(error) = outcome {
                 inner.resources.failures().put(error);
             }
-            // These may be the last references, and others wait for this thread: what a user's drop
-            // does there must not wait for it.
+            // These may be the last references. They are dropped on the release thread, because a user
+            // value may wait for this thread when it is dropped.
             release::hand_over(Box::new((inner, held, last)));
         })?;
         if let Some(hosted) = &self.hosted {
@@ -330,7 +330,7 @@ impl backend::Executable for Executable {
 
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {
         match self.state.inner.resources.outliving(alloc) {
-            // Launches in flight hold it with `inner`.
+            // Launches in flight hold the memory through `inner`.
             Some(memory) => Ok(Arc::clone(memory) as Arc<dyn backend::Allocation>),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -476,8 +476,8 @@ impl Executable {
             state.settle();
             state.mark_end()?.map(Barrier::At)
         };
-        // An earlier barrier is on no stream yet where nothing was launched since, and then this
-        // one is where that one was.
+        // If nothing was launched since an earlier barrier was set, no stream has waited for that one.
+        // A new barrier then marks the same point; without a new one, the earlier one stays.
         state.barrier = barrier.or(state.barrier.take());
         let undo = std::mem::take(undo);
         state.retire(match state.last {

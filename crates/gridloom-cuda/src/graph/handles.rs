@@ -76,7 +76,7 @@ unsafe impl Sync for CudaExecutable {}
 pub(super) struct InstantiateFailure {
     pub(super) error: crate::driver::DriverError,
     pub(super) result: CUgraphInstantiateResult,
-    /// The node that the driver blames, where it does.
+    /// The node that the driver blames, if it names one.
     pub(super) node: Option<CUgraphNode>,
 }
 

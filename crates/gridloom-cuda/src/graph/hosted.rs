@@ -198,7 +198,7 @@ impl Bodies for Deciding<'_> {
     }
 
     fn run(&mut self, body: usize) -> Result<()> {
-        // A body without nodes has no place that would look.
+        // Checked here, because a body without nodes checks nothing itself.
         hosted_launch::check_cancelled()?;
         self.drive.run(&self.hosted.bodies[body])
     }

@@ -40,7 +40,7 @@ pub(super) enum Operations {
 
 /// What launches in flight keep alive.
 pub(super) struct Inner {
-    // The driver's graphs go before what they refer to.
+    // Declared first, so that the driver's graphs are dropped before what they refer to.
     pub(super) program: Compiled,
     /// The units, mostly one.
     pub(super) units: SmallVec<[Unit; 1]>,
@@ -95,7 +95,8 @@ impl Inner {
         let Compiling { held, units, node_map, .. } = compiling;
         let may_fail = program.is_hosted() || held.has_calls();
         if may_fail {
-            // Its executable reports them, also those of launches that it has left behind.
+            // Made now, because the executable reports failures of launches in flight even after it was
+            // compiled again.
             resources.failures();
         }
         let alone = match program.parts[..] {

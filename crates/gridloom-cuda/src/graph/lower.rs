@@ -147,8 +147,8 @@ pub(super) fn lower(
     let made = CudaExecutable::new(context, &graph, flags(settings));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
-    // A handle that no step tests is tested by a conditional all the same. What kernels can launch is
-    // like the body of a conditional for the driver.
+    // A handle that no step tests gets a conditional too (`use_up_handles`). The driver treats a graph
+    // that kernels can launch like the body of a conditional.
     let takes_turns = settings.device_launch
         || !handles.is_empty()
         || matches!(content, Content::Steps(steps) if steps.iter().any(Step::is_native));
@@ -184,7 +184,7 @@ fn lower_alone(
         let what = "the driver could not compile the captured graph; a captured graph that allocates memory or holds a conditional allows one executable at a time";
         Error::from(failure.error).context(what).at_node(label())
     })?;
-    // Nobody knows whether there is a conditional in it.
+    // A captured graph may hold a conditional, so it takes turns.
     let turns = Some(Arc::clone(&lowering.resources.shared.turns));
     let handles = FxHashMap::default();
     Ok(Unit { executable, graph: Source::Captured(Arc::clone(opaque)), handles, turns })
@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
                 return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
             (Work::Node, operation) => self.add_operation(graph, &edges, step.origin, operation)?,
-            // Joins: alloc, free and child nodes have no step of their own.
+            // These steps are joins. Alloc, free and child nodes have no step of their own.
             _ => {
                 let join = self.add_join(graph, &edges)?;
                 self.origins.push((join, step.origin));
@@ -381,7 +381,7 @@ impl<'a> Builder<'a> {
             };
             return self.add_kernel(graph, edges, kernel, op.config(), &op.args().bytes);
         }
-        // The handles are made first: the arguments borrow from what is held.
+        // The handles are made first, because the arguments borrow from `held`.
         let stores = self.lowering.stores_conditions(op);
         if !stores {
             for pointer in &op.args().pointers {

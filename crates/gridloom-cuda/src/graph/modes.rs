@@ -63,7 +63,7 @@ impl Modes {
         self.hosted.get(&conditional).map(String::as_str)
     }
 
-    /// Decides, and makes the program that follows from it.
+    /// Decides who drives each conditional, and makes the program that follows from it.
     pub(super) fn decide(
         definition: &Definition,
         disabled: &FxHashSet<NodeKey>,

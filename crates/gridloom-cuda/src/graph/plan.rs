@@ -156,7 +156,7 @@ impl Planner<'_> {
             Role::Conditional => Work::Native(bodies.map(|&body| self.steps(body)).collect()),
             Role::Opaque if runs_alone(operation) => Work::Alone,
             Role::Opaque | Role::Work => Work::Node,
-            // Flattening leaves none of them.
+            // Flattening leaves no such nodes.
             Role::Order | Role::Child => Work::Join,
         }
     }
@@ -195,7 +195,7 @@ fn split(steps: Vec<Step>) -> SmallVec<[Part; 1]> {
                     .after
                     .into_iter()
                     .filter_map(|(before, kind)| match places[before as usize] {
-                        // What is in an earlier graph has ended: the stream sees to it.
+                        // A step of an earlier graph has ended before this graph starts, by the order of the stream.
                         (earlier, Some(place)) if earlier == graph => Some((place, kind)),
                         _ => None,
                     })

@@ -76,7 +76,7 @@ impl Executable {
         if !state.is_at_rest() {
             return Ok(false);
         }
-        // A single one is checked below, when it is set.
+        // A single argument buffer is checked below, when it is set.
         let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
         if arguments.len() > 1 && !arguments.iter().all(is_ready) {
             return Ok(false);

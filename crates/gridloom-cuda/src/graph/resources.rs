@@ -49,7 +49,7 @@ struct Owned {
     conditions: FxHashMap<ConditionKey, ConditionFacts>,
 }
 
-/// What the lowering asks of a condition.
+/// What the lowering needs to know about a condition.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConditionFacts {
     /// Its value at the start of each launch.
@@ -307,7 +307,7 @@ impl Owned {
     }
 
     fn make_cells(&mut self, allocator: &Arc<Allocator>, modes: &Modes, needs: &Needs) -> Result<()> {
-        // A condition has a cell when the host tests it, or nobody does.
+        // A condition has a cell if the host tests it, or if nothing does.
         let mut places = FxHashMap::default();
         for (&condition, facts) in &self.conditions {
             if facts.tested_by.is_none_or(|node| modes.is_hosted(node)) {

@@ -81,7 +81,7 @@ impl Executable {
         complete(&mut undo, &replaced[..failed]);
         let compiled = self.compile_anew(definition, (replaced, &mut undo), None);
         if compiled.is_err() {
-            // The old graph stays.
+            // The old graph stays in use.
             self.state.undone.append(&mut undo);
             if let Err(error) = self.state.take_back() {
                 tracing::warn!(%error, "an update that failed is taken back before the next launch");
@@ -140,7 +140,7 @@ impl State {
             let changed = match (old, definition.node(node).operation()) {
                 (Operation::Kernel(old), Operation::Kernel(new)) => change.set_kernel(node, old, new),
                 (old, new) => {
-                    // Who drives a conditional depends on it, and only compiling decides that.
+                    // The host drives conditionals around such transfers. Only compiling decides who drives what.
                     if transfers_managed(definition, new) != transfers_managed(definition, old) {
                         let refusal = Error::new(ErrorKind::NotSupported, "the kind of memory changes");
                         return Err((index, refusal.at_node(definition.label(node))));
@@ -154,13 +154,13 @@ impl State {
         Ok(())
     }
 
-    /// Holds what was replaced until the latest launch, and with it every earlier one, has run.
-    /// `noted` is what it tells nothing of.
+    /// Keeps what was replaced alive until the latest launch, and with it every earlier one, has
+    /// run. `noted` holds the replaced operations that are no kernels.
     fn keep(&self, definition: &Definition, replaced: &[(NodeKey, Operation)], noted: Undo) {
         let Some(stream) = &self.last else { return };
         let mut unused = Unused::default();
         for (node, old) in replaced {
-            // Whatever is no kernel is among what was noted.
+            // `noted` holds all other replaced operations.
             if let (Operation::Kernel(old), Operation::Kernel(new)) =
                 (old, definition.node(*node).operation())
             {
@@ -457,8 +457,8 @@ impl<'a> InPlaceUpdate<'a> {
         self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, arguments.bytes())
     }
 
-    /// The context is current: without one, the driver does not refuse the call but crashes
-    /// (580.159).
+    /// Sets the parameters of a kernel node. The context is current: without one, the driver does
+    /// not refuse the call but crashes (580.159).
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn set_kernel_node(
         &self,
@@ -515,7 +515,7 @@ impl<'a> InPlaceUpdate<'a> {
                     Ok(opaque) => opaque.with(|graph| {
                         driver.cu_graph_exec_child_graph_node_set_params(exec, node, graph.raw())
                     }),
-                    // It is of another device, which the core has ruled out.
+                    // A graph of another device, which the core rules out.
                     Err(_) => Ok(()),
                 },
                 Parameters::Nothing => Ok(()),

@@ -216,6 +216,8 @@ impl<'a> Program<'a> {
         }
     }
 
+    /// Returns a text that one function measures and another one writes.
+    ///
     /// # Safety
     ///
     /// `fill` writes exactly as many bytes as `measure` says.

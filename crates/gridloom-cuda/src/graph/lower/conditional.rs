@@ -92,8 +92,7 @@ impl Builder<'_> {
         };
         let resources = self.lowering.resources;
         let decider = self.lowering.decider(self.held, origin, op, handle)?;
-        // A decider counts by itself; what only kernels of the user decide is counted by nodes of
-        // its own.
+        // A decider counts passes itself. If only kernels of the user decide, separate nodes count.
         let counter = if decider.is_none() { resources.counter(origin) } else { None };
         let outermost = graph == self.root;
         let mut edges = edges;
@@ -113,7 +112,8 @@ impl Builder<'_> {
         } else if let Some(counter) = counter
             && (!outermost || self.runs == Runs::Repeatedly)
         {
-            // Each execution counts anew; the outermost ones of a launch have one execution.
+            // Each execution starts to count from 0. An outermost conditional has one execution for each
+            // launch.
             let before = self.add_fill(graph, &edges, counter, 0, 2)?;
             self.origins.push((before, origin));
             edges = Edges::full([before]);
@@ -121,7 +121,7 @@ impl Builder<'_> {
         let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
         for (&body, steps) in graphs.iter().zip(bodies) {
             if let Some(counter) = counter {
-                // Beside the work of the body, not before or after it.
+                // The counting node has no order to the work of the body.
                 let counting = self.add_counting(body, op.form, counter)?;
                 self.origins.push((counting, origin));
             }
@@ -206,8 +206,8 @@ impl Builder<'_> {
         Ok((node, SmallVec::from_slice(graphs)))
     }
 
-    /// A handle that nothing tests makes the driver refuse the whole graph, so each gets an IF
-    /// without a body. They come after `last`, the last conditional of the outermost graph, and one
+    /// Adds an IF without a body for each handle that nothing tests, because such a handle makes the
+    /// driver refuse the whole graph. They come after `last`, the last conditional of the outermost graph, and one
     /// after the other: no conditionals of a graph may run side by side (see `add_steps`).
     pub(super) fn use_up_handles(&self, mut last: Option<CUgraphNode>) -> Result<()> {
         for (condition, &handle) in &self.handles {

@@ -35,7 +35,10 @@ impl Builder<'_> {
         edges.clear();
         for edge in node.predecessors() {
             let Some(before) = self.node_map.get(edge.node) else {
-                return Err(Error::new(ErrorKind::InvalidState, "comes before a node that it depends on"));
+                return Err(Error::new(
+                    ErrorKind::InvalidState,
+                    "the node comes before a node that it depends on",
+                ));
             };
             let early = edge.kind == EdgeKind::Programmatic
                 && matches!(self.definition.node(edge.node).operation(), Operation::Kernel(_))
