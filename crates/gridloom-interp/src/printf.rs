@@ -39,7 +39,7 @@ pub(crate) fn read_text<E>(address: u64, read: &mut Read<'_, E>) -> Result<Vec<u
     Ok(text)
 }
 
-/// Formats, and returns the bytes to print and the number of arguments taken.
+/// Formats the arguments. Returns the bytes to print and the number of arguments taken.
 pub(crate) fn format<E>(format: u64, arguments: u64, read: &mut Read<'_, E>) -> Result<(Vec<u8>, u32), E> {
     let format = read_text(format, read)?;
     let mut arguments = Arguments { at: arguments, taken: 0 };
@@ -240,7 +240,7 @@ fn fixed(value: f64, precision: usize, alternate: bool) -> String {
     format!("{value:.precision$}{point}")
 }
 
-/// `1.5e+03`: Rust writes `1.5e3`, C wants a sign and two digits in the exponent.
+/// Formats as `%e`, for example `1.5e+03`: Rust writes `1.5e3`, C wants a sign and two digits in the exponent.
 fn exponential(value: f64, precision: usize, alternate: bool) -> String {
     let text = format!("{value:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -250,7 +250,7 @@ fn exponential(value: f64, precision: usize, alternate: bool) -> String {
     format!("{mantissa}{point}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// `%g`: fixed or exponential, whichever C's rule picks, without trailing zeros.
+/// Formats as `%g`: fixed or exponential by the rule of C, without trailing zeros.
 fn shortest(value: f64, precision: usize, alternate: bool) -> String {
     let precision = precision.max(1);
     let scientific = exponential(value, precision - 1, alternate);
@@ -269,7 +269,7 @@ fn shortest(value: f64, precision: usize, alternate: bool) -> String {
     format!("{mantissa}{exponent}")
 }
 
-/// `%a`: `0x1.8p+1`.
+/// Formats as `%a`, for example `0x1.8p+1`.
 fn hexadecimal(value: f64, precision: Option<usize>) -> String {
     if value == 0.0 {
         let zeros = "0".repeat(precision.unwrap_or(0));

@@ -39,8 +39,8 @@ impl Source {
         self.text.get(span.start()..span.end()).unwrap_or("")
     }
 
-    /// Line and column (in characters), both from 1, of a span's first byte. Both 0 for an empty
-    /// source.
+    /// Returns the line and the column (in characters) of the first byte of a span, both from 1. In
+    /// an empty source both are 0.
     #[must_use]
     pub fn position(&self, span: Span) -> (u32, u32) {
         if self.text.is_empty() {

@@ -25,7 +25,7 @@ use super::float::{self, flush_bits};
 use super::format::{Word, narrow};
 use super::{F32, F64, Float, Mode};
 
-/// A function of one operand, computed in `f64`.
+/// Computes a function of one operand in `f64`.
 #[inline]
 fn unary<F: Float>(a: F::Bits, ftz: bool, f: impl Fn(f64) -> f64) -> F::Bits {
     let a = flush_bits::<F>(a.into(), ftz);
@@ -34,31 +34,33 @@ fn unary<F: Float>(a: F::Bits, ftz: bool, f: impl Fn(f64) -> f64) -> F::Bits {
     F::Bits::truncate(result)
 }
 
-/// `rcp.approx.f32`. The reciprocal of zero is infinity of its sign.
+/// Computes `rcp.approx.f32`. The reciprocal of zero is an infinity of the same sign.
 #[inline]
 pub fn rcp_f32(a: u32, ftz: bool) -> u32 {
     float::rcp::<F32>(a, Mode::RN.ftz(ftz))
 }
 
-/// `sqrt.approx.f32`.
+/// Computes `sqrt.approx.f32`.
 #[inline]
 pub fn sqrt_f32(a: u32, ftz: bool) -> u32 {
     float::sqrt::<F32>(a, Mode::RN.ftz(ftz))
 }
 
-/// `rsqrt.approx.f32`. Of zero, infinity of its sign; of a negative number, NaN.
+/// Computes `rsqrt.approx.f32`. The result for zero is an infinity of the same sign, and for a
+/// negative number NaN.
 #[inline]
 pub fn rsqrt_f32(a: u32, ftz: bool) -> u32 {
     unary::<F32>(a, ftz, |a| 1.0 / a.sqrt())
 }
 
-/// `div.full.f32`.
+/// Computes `div.full.f32`.
 #[inline]
 pub fn div_full_f32(a: u32, b: u32, ftz: bool) -> u32 {
     float::div::<F32>(a, b, Mode::RN.ftz(ftz))
 }
 
-/// `div.approx.f32`: a product with the reciprocal, which is zero for a divisor past 2^126.
+/// Computes `div.approx.f32`: a product with the reciprocal of the divisor. The reciprocal of a
+/// divisor above 2^126 is zero.
 #[inline]
 pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
     const TWO_TO_126: u32 = 0x7e80_0000;
@@ -70,31 +72,32 @@ pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
     }
 }
 
-/// `sin.approx.f32`.
+/// Computes `sin.approx.f32`.
 #[inline]
 pub fn sin_f32(a: u32, ftz: bool) -> u32 {
     unary::<F32>(a, ftz, elementary::sin)
 }
 
-/// `cos.approx.f32`.
+/// Computes `cos.approx.f32`.
 #[inline]
 pub fn cos_f32(a: u32, ftz: bool) -> u32 {
     unary::<F32>(a, ftz, elementary::cos)
 }
 
-/// `lg2.approx.f32`. Of either zero, minus infinity; of a negative number, NaN.
+/// Computes `lg2.approx.f32`. The result for either zero is minus infinity, and for a negative
+/// number NaN.
 #[inline]
 pub fn lg2_f32(a: u32, ftz: bool) -> u32 {
     unary::<F32>(a, ftz, elementary::log2)
 }
 
-/// `ex2.approx` on `.f32`, `.f16` and `.bf16`.
+/// Computes `ex2.approx` on `.f32`, `.f16` and `.bf16`.
 #[inline]
 pub fn ex2<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
     unary::<F>(a, ftz, elementary::exp2)
 }
 
-/// `tanh.approx` on `.f32`, `.f16` and `.bf16`. Subnormals are kept.
+/// Computes `tanh.approx` on `.f32`, `.f16` and `.bf16`. Subnormals are kept.
 #[inline]
 pub fn tanh<F: Float>(a: F::Bits) -> F::Bits {
     unary::<F>(a, false, elementary::tanh)
@@ -109,20 +112,21 @@ fn upper(result: u64) -> u64 {
     if F64::is_nan(result) { F64::MAGNITUDE & UPPER } else { result & UPPER }
 }
 
-/// `rcp.approx.ftz.f64`: from the operand's upper half, and with only the upper half of the result.
+/// Computes `rcp.approx.ftz.f64`, from the upper half of the operand. Only the upper half of the
+/// result is computed.
 #[inline]
 pub fn rcp_ftz_f64(a: u64) -> u64 {
     upper(float::rcp::<F64>(a & UPPER, Mode::RN.ftz(true)))
 }
 
-/// `rsqrt.approx.ftz.f64`: from the operand's upper half, and with only the upper half of the
-/// result.
+/// Computes `rsqrt.approx.ftz.f64`: from the operand's upper half, and with only the upper half of
+/// the result.
 #[inline]
 pub fn rsqrt_ftz_f64(a: u64) -> u64 {
     upper(unary::<F64>(a & UPPER, true, |a| 1.0 / a.sqrt()))
 }
 
-/// `rsqrt.approx.f64`.
+/// Computes `rsqrt.approx.f64`.
 #[inline]
 pub fn rsqrt_f64(a: u64) -> u64 {
     unary::<F64>(a, false, |a| 1.0 / a.sqrt())

@@ -14,49 +14,49 @@ fn split<T: Integer>(sum: u128) -> (T, bool) {
     (T::from_bits(sum as u64), (sum >> T::BITS) & 1 == 1)
 }
 
-/// `add.cc`.
+/// Computes `add.cc`.
 #[inline]
 pub fn add_cc<T: Integer>(a: T, b: T) -> (T, bool) {
     addc(a, b, false)
 }
 
-/// `addc` and `addc.cc`: `a + b + carry`.
+/// Computes `addc` and `addc.cc`: `a + b + carry`.
 #[inline]
 pub fn addc<T: Integer>(a: T, b: T, carry: bool) -> (T, bool) {
     split(u128::from(a.to_bits()) + u128::from(b.to_bits()) + u128::from(carry))
 }
 
-/// `sub.cc`.
+/// Computes `sub.cc`.
 #[inline]
 pub fn sub_cc<T: Integer>(a: T, b: T) -> (T, bool) {
     subc(a, b, true)
 }
 
-/// `subc` and `subc.cc`: `a − b`, and one less where the carry is clear.
+/// Computes `subc` and `subc.cc`: `a − b`, and one less where the carry is clear.
 #[inline]
 pub fn subc<T: Integer>(a: T, b: T, carry: bool) -> (T, bool) {
     addc(a, T::from_bits(!b.to_bits()), carry)
 }
 
-/// `mad.lo.cc`: the low half of the product, plus `c`.
+/// Computes `mad.lo.cc`: the low half of the product, plus `c`.
 #[inline]
 pub fn mad_lo_cc<T: Integer>(a: T, b: T, c: T) -> (T, bool) {
     addc(a.wrapping_mul(b), c, false)
 }
 
-/// `mad.hi.cc`: the high half of the product, plus `c`.
+/// Computes `mad.hi.cc`: the high half of the product, plus `c`.
 #[inline]
 pub fn mad_hi_cc<T: Integer>(a: T, b: T, c: T) -> (T, bool) {
     addc(a.high_mul(b), c, false)
 }
 
-/// `madc.lo` and `madc.lo.cc`: the low half of the product, plus `c`, plus the carry.
+/// Computes `madc.lo` and `madc.lo.cc`: the low half of the product, plus `c`, plus the carry.
 #[inline]
 pub fn madc_lo<T: Integer>(a: T, b: T, c: T, carry: bool) -> (T, bool) {
     addc(a.wrapping_mul(b), c, carry)
 }
 
-/// `madc.hi` and `madc.hi.cc`: the high half of the product, plus `c`, plus the carry.
+/// Computes `madc.hi` and `madc.hi.cc`: the high half of the product, plus `c`, plus the carry.
 #[inline]
 pub fn madc_hi<T: Integer>(a: T, b: T, c: T, carry: bool) -> (T, bool) {
     addc(a.high_mul(b), c, carry)

@@ -54,13 +54,13 @@ impl Comparison {
     }
 }
 
-/// `set` and `setp` on an integer type.
+/// Computes `set` and `setp` on an integer type.
 #[inline]
 pub fn compare_integer<T: Integer>(comparison: Comparison, a: T, b: T) -> bool {
     comparison.holds(Some(a.cmp(&b)))
 }
 
-/// `set` and `setp` on a floating-point type.
+/// Computes `set` and `setp` on a floating-point type.
 #[inline]
 pub fn compare<F: Float>(comparison: Comparison, a: F::Bits, b: F::Bits, ftz: bool) -> bool {
     let (a, b) = (flush_bits::<F>(a.into(), ftz), flush_bits::<F>(b.into(), ftz));
@@ -69,7 +69,7 @@ pub fn compare<F: Float>(comparison: Comparison, a: F::Bits, b: F::Bits, ftz: bo
     comparison.holds(if nan { None } else { Some(rank::<F>(a).cmp(&rank::<F>(b))) })
 }
 
-/// An integer in the order of the numbers, where both zeros are 0.
+/// Returns an integer that orders as the number does. Both zeros give 0.
 #[inline]
 fn rank<F: Float>(a: u64) -> i64 {
     let magnitude = (a & F::MAGNITUDE) as i64;
@@ -90,25 +90,25 @@ pub struct Extremum {
     pub abs: bool,
 }
 
-/// `min`. Minus zero is less than plus zero.
+/// Computes `min`. Minus zero is less than plus zero.
 #[inline]
 pub fn min<F: Float>(a: F::Bits, b: F::Bits, how: Extremum) -> F::Bits {
     extremum::<F>(a, b, how, false)
 }
 
-/// `max`. Plus zero is greater than minus zero.
+/// Computes `max`. Plus zero is greater than minus zero.
 #[inline]
 pub fn max<F: Float>(a: F::Bits, b: F::Bits, how: Extremum) -> F::Bits {
     extremum::<F>(a, b, how, true)
 }
 
-/// `min` of three operands.
+/// Computes `min` of three operands.
 #[inline]
 pub fn min3<F: Float>(a: F::Bits, b: F::Bits, c: F::Bits, how: Extremum) -> F::Bits {
     min::<F>(min::<F>(a, b, how), c, how)
 }
 
-/// `max` of three operands.
+/// Computes `max` of three operands.
 #[inline]
 pub fn max3<F: Float>(a: F::Bits, b: F::Bits, c: F::Bits, how: Extremum) -> F::Bits {
     max::<F>(max::<F>(a, b, how), c, how)

@@ -10,7 +10,7 @@ use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E};
 /// Adding it rounds a number to an integer, which the lowest bits of the sum then hold.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// A polynomial of some coefficients, the constant one first.
+/// Evaluates a polynomial with these coefficients, the constant one first.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     let mut sum = coefficients[N - 1];
@@ -20,7 +20,7 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     sum
 }
 
-/// Two to a power.
+/// Returns two to the power of `x`.
 #[inline(always)]
 pub fn exp2(x: f64) -> f64 {
     // Past these, single precision has infinity and zero.
@@ -69,7 +69,7 @@ pub fn log2(x: f64) -> f64 {
 /// The largest operand of [`sin_cos`].
 pub const MOST_RADIANS: f64 = 100_000.0;
 
-/// Sine and cosine of a number that is not larger than [`MOST_RADIANS`].
+/// Returns sine and cosine of a number that is not larger than [`MOST_RADIANS`].
 #[inline(always)]
 pub fn sin_cos(x: f64) -> (f64, f64) {
     // A quarter of a turn, in 33 bits and what is left.
@@ -130,8 +130,8 @@ pub fn tanh(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Every so many numbers of single precision: both functions give the same but for the last
-    /// bits.
+    /// Compares both functions on every few numbers of single precision. They differ only in the
+    /// last bits.
     fn close(of: impl Fn(f64) -> f64, exact: impl Fn(f64) -> f64, accepts: impl Fn(f64) -> bool) {
         for bits in (0..=u32::MAX).step_by(4099) {
             let x = f64::from(f32::from_bits(bits));

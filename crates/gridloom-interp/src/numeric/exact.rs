@@ -74,12 +74,12 @@ impl Layout {
         1 << (self.exponent_bits + self.fraction_bits)
     }
 
-    /// All bits of the exponent.
+    /// Returns all bits of the exponent.
     pub const fn exponent_mask(self) -> u64 {
         self.sign_mask() - (1 << self.fraction_bits)
     }
 
-    /// All bits of the fraction.
+    /// Returns all bits of the fraction.
     pub const fn fraction_mask(self) -> u64 {
         (1 << self.fraction_bits) - 1
     }
@@ -138,7 +138,7 @@ pub(super) fn sign<F: Float>(negative: bool) -> u64 {
 }
 
 impl Exact {
-    /// An integer.
+    /// Creates an integer.
     pub fn from_i128(value: i128) -> Self {
         Self { negative: value < 0, significand: value.unsigned_abs(), exponent: 0 }
     }
@@ -218,8 +218,8 @@ impl Exact {
         top < layout.min_exponent() - 1 || (top == layout.min_exponent() - 1 && !carries())
     }
 
-    /// The same number with its highest bit moved to bit 125, as far as it does not lie higher
-    /// already.
+    /// Returns the same number with its highest bit moved to bit 125, as far as it does not lie
+    /// higher already.
     #[inline]
     fn normalized(self) -> Self {
         if self.significand == 0 {
@@ -229,8 +229,8 @@ impl Exact {
         Self { significand: self.significand << shift, exponent: self.exponent - shift as i32, ..self }
     }
 
-    /// The sum, with a sticky last bit. Two operands that cancel give −0 when rounding down, else
-    /// +0.
+    /// Returns the sum, with a sticky last bit. Two operands that cancel give −0 when rounding
+    /// down, else +0.
     pub fn sum(self, other: Self, rounding: Rounding) -> Self {
         if self.significand == 0 && other.significand == 0 {
             let negative =
@@ -258,7 +258,7 @@ impl Exact {
         }
     }
 
-    /// The product of two numbers of at most 63 bits each, exactly.
+    /// Returns the product of two numbers of at most 63 bits each, exactly.
     pub fn product(self, other: Self) -> Self {
         Self {
             negative: self.negative != other.negative,
@@ -267,8 +267,8 @@ impl Exact {
         }
     }
 
-    /// The quotient of two numbers of at most 63 bits each, with a sticky last bit. The divisor is
-    /// not zero.
+    /// Returns the quotient of two numbers of at most 63 bits each, with a sticky last bit. The
+    /// divisor is not zero.
     pub fn quotient(self, other: Self) -> Self {
         let dividend = self.normalized();
         let quotient = dividend.significand / other.significand;
@@ -280,7 +280,7 @@ impl Exact {
         }
     }
 
-    /// The square root of a number that is not negative, with a sticky last bit.
+    /// Returns the square root of a number that is not negative, with a sticky last bit.
     pub fn root(self) -> Self {
         let mut radicand = self.normalized();
         if radicand.exponent % 2 != 0 {
@@ -297,7 +297,7 @@ impl Exact {
     }
 }
 
-/// `value >> count` with the last bit set where anything non-zero was shifted out.
+/// Computes `value >> count` with the last bit set where anything non-zero was shifted out.
 #[inline]
 fn shift_right_sticky(value: u128, count: u32) -> u128 {
     if count >= 128 {

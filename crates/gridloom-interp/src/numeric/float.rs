@@ -28,7 +28,7 @@ pub fn is_nan<F: Float>(a: F::Bits) -> bool {
     F::is_nan(a.into())
 }
 
-/// Zero of the same sign where the bits are subnormal and `ftz` is set, else the bits.
+/// Returns zero of the same sign where the bits are subnormal and `ftz` is set, else the bits.
 #[inline]
 pub fn flush<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
     F::Bits::truncate(flush_bits::<F>(a.into(), ftz))
@@ -84,13 +84,13 @@ fn finite<F: Float, const N: usize>(operands: [u64; N]) -> Option<[Exact; N]> {
     Some(numbers)
 }
 
-/// `add`.
+/// Computes `add`.
 #[inline]
 pub fn add<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     add_signed::<F>(a, b, 0, mode)
 }
 
-/// `sub`.
+/// Computes `sub`.
 #[inline]
 pub fn sub<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     add_signed::<F>(a, b, F::SIGN, mode)
@@ -113,7 +113,7 @@ fn add_signed<F: Float>(a: F::Bits, b: F::Bits, flip: u64, mode: Mode) -> F::Bit
     finish::<F>(flush_bits::<F>(sum, mode.ftz), &[b, a], mode.clamp)
 }
 
-/// `mul`.
+/// Computes `mul`.
 #[inline]
 pub fn mul<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     let [a, b] = [a.into(), b.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
@@ -125,7 +125,7 @@ pub fn mul<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     finish::<F>(flush_rounded::<F>(product, mode, exact), &[b, a], mode.clamp)
 }
 
-/// `fma`, and `mad` on floating-point types.
+/// Computes `fma`, and `mad` on floating-point types.
 #[inline]
 pub fn fma<F: Float>(a: F::Bits, b: F::Bits, c: F::Bits, mode: Mode) -> F::Bits {
     let [a, b, c] = [a.into(), b.into(), c.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
@@ -137,7 +137,7 @@ pub fn fma<F: Float>(a: F::Bits, b: F::Bits, c: F::Bits, mode: Mode) -> F::Bits 
     finish::<F>(flush_rounded::<F>(result, mode, exact), &[b, c, a], mode.clamp)
 }
 
-/// `div.rn`, `.rz`, `.rm` and `.rp`.
+/// Computes `div.rn`, `.rz`, `.rm` and `.rp`.
 #[inline]
 pub fn div<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     let [a, b] = [a.into(), b.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
@@ -152,13 +152,13 @@ pub fn div<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     finish::<F>(flush_rounded::<F>(quotient, mode, exact), &[a, b], mode.clamp)
 }
 
-/// `rcp.rn`, `.rz`, `.rm` and `.rp`.
+/// Computes `rcp.rn`, `.rz`, `.rm` and `.rp`.
 #[inline]
 pub fn rcp<F: Float>(a: F::Bits, mode: Mode) -> F::Bits {
     div::<F>(F::Bits::truncate(F::ONE), a, mode)
 }
 
-/// `sqrt.rn`, `.rz`, `.rm` and `.rp`.
+/// Computes `sqrt.rn`, `.rz`, `.rm` and `.rp`.
 #[inline]
 pub fn sqrt<F: Float>(a: F::Bits, mode: Mode) -> F::Bits {
     let a = flush_bits::<F>(a.into(), mode.ftz);
@@ -171,21 +171,21 @@ pub fn sqrt<F: Float>(a: F::Bits, mode: Mode) -> F::Bits {
     finish::<F>(flush_bits::<F>(root, mode.ftz), &[a], mode.clamp)
 }
 
-/// `abs`. A NaN is treated as by the arithmetic instructions: it does not keep its bits.
+/// Computes `abs`. A NaN is treated as by the arithmetic instructions: it does not keep its bits.
 #[inline]
 pub fn abs<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
     let a = a.into();
     finish::<F>(if F::is_nan(a) { a } else { flush_bits::<F>(a, ftz) & F::MAGNITUDE }, &[a], Clamp::None)
 }
 
-/// `neg`. A NaN is treated as by the arithmetic instructions: it does not keep its bits.
+/// Computes `neg`. A NaN is treated as by the arithmetic instructions: it does not keep its bits.
 #[inline]
 pub fn neg<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
     let a = a.into();
     finish::<F>(if F::is_nan(a) { a } else { flush_bits::<F>(a, ftz) ^ F::SIGN }, &[a], Clamp::None)
 }
 
-/// `copysign`: the magnitude of `b` with the sign of `a`.
+/// Computes `copysign`: the magnitude of `b` with the sign of `a`.
 #[inline]
 pub fn copysign<F: Float>(a: F::Bits, b: F::Bits) -> F::Bits {
     F::Bits::truncate(a.into() & F::SIGN | b.into() & F::MAGNITUDE)
@@ -208,7 +208,7 @@ pub enum Property {
     Subnormal,
 }
 
-/// `testp`.
+/// Computes `testp`.
 #[inline]
 pub fn testp<F: Float>(property: Property, a: F::Bits) -> bool {
     let magnitude = a.into() & F::MAGNITUDE;

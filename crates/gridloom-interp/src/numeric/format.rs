@@ -4,7 +4,7 @@ use super::exact::{Layout, Special};
 
 /// A word that holds a floating-point bit pattern: `u16`, `u32` or `u64`.
 pub trait Word: Copy + Eq + std::fmt::Debug + Into<u64> + 'static {
-    /// The low bits of `bits`.
+    /// Returns the low bits of `bits`.
     fn truncate(bits: u64) -> Self;
 }
 
@@ -178,7 +178,7 @@ macro_rules! half {
 half!(F16 5 10, |bits| half::f16::from_bits(bits).to_f64());
 half!(Bf16 8 7, |bits| f64::from(f32::from_bits(u32::from(bits) << 16)));
 
-/// `value` in the format, rounded to nearest even.
+/// Returns `value` in the format, rounded to nearest even.
 #[inline]
 pub(super) fn narrow<F: Float>(value: f64) -> u64 {
     if F::LAYOUT == F32::LAYOUT {

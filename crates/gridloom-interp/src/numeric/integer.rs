@@ -17,21 +17,21 @@ pub trait Integer: Copy + Ord + std::fmt::Debug + 'static {
 
     /// Returns the value's bits, zero-extended.
     fn to_bits(self) -> u64;
-    /// The value whose bits are the low bits of `bits`.
+    /// Returns the value whose bits are the low bits of `bits`.
     fn from_bits(bits: u64) -> Self;
     /// Returns the value.
     fn to_i128(self) -> i128;
-    /// The value congruent to `value` modulo two to the width.
+    /// Returns the value congruent to `value` modulo two to the width.
     fn wrap(value: i128) -> Self;
-    /// The value nearest to `value`.
+    /// Returns the value nearest to `value`.
     fn saturate(value: i128) -> Self;
-    /// The sum, wrapping.
+    /// Returns the sum, wrapping.
     fn wrapping_add(self, other: Self) -> Self;
-    /// The difference, wrapping.
+    /// Returns the difference, wrapping.
     fn wrapping_sub(self, other: Self) -> Self;
-    /// The low half of the product.
+    /// Returns the low half of the product.
     fn wrapping_mul(self, other: Self) -> Self;
-    /// The high half of the product.
+    /// Returns the high half of the product.
     fn high_mul(self, other: Self) -> Self;
     /// Returns the quotient, or none where the divisor is zero. The smallest value over −1 wraps.
     fn quotient(self, other: Self) -> Option<Self>;
@@ -109,67 +109,67 @@ impl Widening for i32 {
     type Wide = i64;
 }
 
-/// `add`.
+/// Computes `add`.
 #[inline]
 pub fn add<T: Integer>(a: T, b: T) -> T {
     a.wrapping_add(b)
 }
 
-/// `sub`.
+/// Computes `sub`.
 #[inline]
 pub fn sub<T: Integer>(a: T, b: T) -> T {
     a.wrapping_sub(b)
 }
 
-/// `add.sat`: PTX has it for `.s32`.
+/// Computes `add.sat`: PTX has it for `.s32`.
 #[inline]
 pub fn add_sat<T: Integer>(a: T, b: T) -> T {
     T::saturate(a.to_i128() + b.to_i128())
 }
 
-/// `sub.sat`: PTX has it for `.s32`.
+/// Computes `sub.sat`: PTX has it for `.s32`.
 #[inline]
 pub fn sub_sat<T: Integer>(a: T, b: T) -> T {
     T::saturate(a.to_i128() - b.to_i128())
 }
 
-/// `mul.lo`.
+/// Computes `mul.lo`.
 #[inline]
 pub fn mul_lo<T: Integer>(a: T, b: T) -> T {
     a.wrapping_mul(b)
 }
 
-/// `mul.hi`.
+/// Computes `mul.hi`.
 #[inline]
 pub fn mul_hi<T: Integer>(a: T, b: T) -> T {
     a.high_mul(b)
 }
 
-/// `mul.wide`.
+/// Computes `mul.wide`.
 #[inline]
 pub fn mul_wide<T: Widening>(a: T, b: T) -> T::Wide {
     T::Wide::wrap(a.to_i128() * b.to_i128())
 }
 
-/// `mad.lo`.
+/// Computes `mad.lo`.
 #[inline]
 pub fn mad_lo<T: Integer>(a: T, b: T, c: T) -> T {
     a.wrapping_mul(b).wrapping_add(c)
 }
 
-/// `mad.hi`.
+/// Computes `mad.hi`.
 #[inline]
 pub fn mad_hi<T: Integer>(a: T, b: T, c: T) -> T {
     a.high_mul(b).wrapping_add(c)
 }
 
-/// `mad.hi.sat.s32`: the high half of the product, plus `c`, saturated.
+/// Computes `mad.hi.sat.s32`: the high half of the product, plus `c`, saturated.
 #[inline]
 pub fn mad_hi_sat<T: Integer>(a: T, b: T, c: T) -> T {
     add_sat(a.high_mul(b), c)
 }
 
-/// `mad.wide`: the sum wraps in the wide type.
+/// Computes `mad.wide`: the sum wraps in the wide type.
 #[inline]
 pub fn mad_wide<T: Widening>(a: T, b: T, c: T::Wide) -> T::Wide {
     mul_wide(a, b).wrapping_add(c)
@@ -196,43 +196,43 @@ impl Integer24 for i32 {
     }
 }
 
-/// `mul24.lo`: bits 0 to 31 of the 48-bit product.
+/// Computes `mul24.lo`: bits 0 to 31 of the 48-bit product.
 #[inline]
 pub fn mul24_lo<T: Integer24>(a: T, b: T) -> T {
     T::from_bits(a.product24(b) as u64)
 }
 
-/// `mul24.hi`: bits 16 to 47 of the 48-bit product.
+/// Computes `mul24.hi`: bits 16 to 47 of the 48-bit product.
 #[inline]
 pub fn mul24_hi<T: Integer24>(a: T, b: T) -> T {
     T::from_bits((a.product24(b) >> 16) as u64)
 }
 
-/// `mad24.lo`.
+/// Computes `mad24.lo`.
 #[inline]
 pub fn mad24_lo<T: Integer24>(a: T, b: T, c: T) -> T {
     mul24_lo(a, b).wrapping_add(c)
 }
 
-/// `mad24.hi`.
+/// Computes `mad24.hi`.
 #[inline]
 pub fn mad24_hi<T: Integer24>(a: T, b: T, c: T) -> T {
     mul24_hi(a, b).wrapping_add(c)
 }
 
-/// `mad24.hi.sat.s32`.
+/// Computes `mad24.hi.sat.s32`.
 #[inline]
 pub fn mad24_hi_sat<T: Integer24>(a: T, b: T, c: T) -> T {
     add_sat(mul24_hi(a, b), c)
 }
 
-/// `sad`: `c` plus the absolute difference of `a` and `b`.
+/// Computes `sad`: `c` plus the absolute difference of `a` and `b`.
 #[inline]
 pub fn sad<T: Integer>(a: T, b: T, c: T) -> T {
     c.wrapping_add(if a < b { b.wrapping_sub(a) } else { a.wrapping_sub(b) })
 }
 
-/// `div`: towards zero. The smallest value over −1 wraps to itself.
+/// Computes `div`, rounded towards zero. The smallest value divided by −1 wraps to itself.
 ///
 /// PTX leaves division by zero to the machine. Here it gives all ones, as NVIDIA GPUs do (measured
 /// on `sm_90`).
@@ -241,7 +241,7 @@ pub fn div<T: Integer>(a: T, b: T) -> T {
     a.quotient(b).unwrap_or(T::from_bits(u64::MAX))
 }
 
-/// `rem`: with the sign of the dividend.
+/// Computes `rem`. The result has the sign of the dividend.
 ///
 /// PTX leaves a zero divisor to the machine. Here it gives all ones, as NVIDIA GPUs do (measured on
 /// `sm_90`).
@@ -250,37 +250,37 @@ pub fn rem<T: Integer>(a: T, b: T) -> T {
     a.remainder(b).unwrap_or(T::from_bits(u64::MAX))
 }
 
-/// `abs`: of the smallest value, itself.
+/// Computes `abs`. The smallest value stays as it is.
 #[inline]
 pub fn abs<T: Integer>(a: T) -> T {
     if a < T::ZERO { neg(a) } else { a }
 }
 
-/// `neg`: of the smallest value, itself.
+/// Computes `neg`. The smallest value stays as it is.
 #[inline]
 pub fn neg<T: Integer>(a: T) -> T {
     T::ZERO.wrapping_sub(a)
 }
 
-/// `min`.
+/// Computes `min`.
 #[inline]
 pub fn min<T: Integer>(a: T, b: T) -> T {
     a.min(b)
 }
 
-/// `max`.
+/// Computes `max`.
 #[inline]
 pub fn max<T: Integer>(a: T, b: T) -> T {
     a.max(b)
 }
 
-/// `min.relu`: the smaller, and zero where that is negative.
+/// Computes `min.relu`: the smaller value, or zero if it is negative.
 #[inline]
 pub fn min_relu<T: Integer>(a: T, b: T) -> T {
     a.min(b).max(T::ZERO)
 }
 
-/// `max.relu`: the larger, and zero where that is negative.
+/// Computes `max.relu`: the larger value, or zero if it is negative.
 #[inline]
 pub fn max_relu<T: Integer>(a: T, b: T) -> T {
     a.max(b).max(T::ZERO)

@@ -11,27 +11,27 @@ pub fn unpack(word: u32) -> (u16, u16) {
     (word as u16, (word >> 16) as u16)
 }
 
-/// A register from its two halves, low first.
+/// Makes a register from its two halves, low first.
 #[inline]
 pub fn pack(low: u16, high: u16) -> u32 {
     u32::from(high) << 16 | u32::from(low)
 }
 
-/// A unary instruction on each half.
+/// Applies a unary instruction on each half.
 #[inline]
 pub fn map(a: u32, f: impl Fn(u16) -> u16) -> u32 {
     let (low, high) = unpack(a);
     pack(f(low), f(high))
 }
 
-/// A binary instruction on each pair of halves.
+/// Applies a binary instruction on each pair of halves.
 #[inline]
 pub fn zip(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     let ((a0, a1), (b0, b1)) = (unpack(a), unpack(b));
     pack(f(a0, b0), f(a1, b1))
 }
 
-/// A ternary instruction on each triple of halves.
+/// Applies a ternary instruction on each triple of halves.
 #[inline]
 pub fn zip3(a: u32, b: u32, c: u32, f: impl Fn(u16, u16, u16) -> u16) -> u32 {
     let ((a0, a1), (b0, b1), (c0, c1)) = (unpack(a), unpack(b), unpack(c));
@@ -48,31 +48,31 @@ fn lanes<T: Lane>(a: u32, b: u32, f: impl Fn(T, T) -> T) -> u32 {
     zip(a, b, |a, b| f(T::from_bits(a.into()), T::from_bits(b.into())).to_bits() as u16)
 }
 
-/// `add.u16x2` and `add.s16x2`.
+/// Computes `add.u16x2` and `add.s16x2`.
 #[inline]
 pub fn add<T: Lane>(a: u32, b: u32) -> u32 {
     lanes(a, b, integer::add::<T>)
 }
 
-/// `min.u16x2` and `min.s16x2`.
+/// Computes `min.u16x2` and `min.s16x2`.
 #[inline]
 pub fn min<T: Lane>(a: u32, b: u32) -> u32 {
     lanes(a, b, integer::min::<T>)
 }
 
-/// `max.u16x2` and `max.s16x2`.
+/// Computes `max.u16x2` and `max.s16x2`.
 #[inline]
 pub fn max<T: Lane>(a: u32, b: u32) -> u32 {
     lanes(a, b, integer::max::<T>)
 }
 
-/// `min.relu.s16x2`.
+/// Computes `min.relu.s16x2`.
 #[inline]
 pub fn min_relu<T: Lane>(a: u32, b: u32) -> u32 {
     lanes(a, b, integer::min_relu::<T>)
 }
 
-/// `max.relu.s16x2`.
+/// Computes `max.relu.s16x2`.
 #[inline]
 pub fn max_relu<T: Lane>(a: u32, b: u32) -> u32 {
     lanes(a, b, integer::max_relu::<T>)

@@ -20,7 +20,7 @@ pub enum PermuteMode {
     Replicate16,
 }
 
-/// `prmt`: four bytes picked out of the eight in `b:a`.
+/// Computes `prmt`: four bytes picked out of the eight in `b:a`.
 #[inline]
 pub fn prmt(a: u32, b: u32, selector: u32, mode: PermuteMode) -> u32 {
     let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
@@ -44,7 +44,7 @@ pub fn prmt(a: u32, b: u32, selector: u32, mode: PermuteMode) -> u32 {
     u32::from_le_bytes([pick(0), pick(1), pick(2), pick(3)])
 }
 
-/// `lop3`: the function of three bits that `table` lists, applied bit by bit.
+/// Computes `lop3`: the function of three bits that `table` lists, applied bit by bit.
 ///
 /// Bit `4a + 2b + c` of the table is the result for those three bits.
 #[inline]

@@ -26,7 +26,7 @@ const fn is_f32<F: Float>() -> bool {
     F::LAYOUT.exponent_bits == 8 && F::LAYOUT.fraction_bits == 23
 }
 
-/// `cvt` from floating point to an integer type.
+/// Computes `cvt` from floating point to an integer type.
 ///
 /// Out of range is brought into range. NaN becomes zero, save where either side has 64 bits: there
 /// only the top bit is set.
@@ -49,7 +49,7 @@ pub fn float_to_integer<F: Float, D: Integer>(a: F::Bits, rounding: Rounding, ft
     }
 }
 
-/// `cvt` from an integer type to floating point.
+/// Computes `cvt` from an integer type to floating point.
 #[inline]
 pub fn integer_to_float<S: Integer, F: Float>(a: S, rounding: Rounding, clamp: Clamp) -> F::Bits {
     let bits = Exact::from_i128(a.to_i128()).encode::<F>(rounding);
@@ -61,8 +61,8 @@ const fn is_f16<F: Float>() -> bool {
     F::LAYOUT.exponent_bits == 5
 }
 
-/// `cvt` from one floating-point format to another, or to the same one without rounding to an
-/// integral value.
+/// Computes `cvt` from one floating-point format to another, or to the same one without rounding to
+/// an integral value.
 #[inline]
 pub fn float_to_float<S: Float, D: Float>(a: S::Bits, finish: Finish) -> D::Bits {
     let a = flush_bits::<S>(a.into(), finish.ftz && is_f32::<S>() && !is_f16::<D>());
@@ -103,14 +103,14 @@ fn nan_to_nan<S: Float, D: Float>(a: u64, finish: Finish) -> u64 {
     }
 }
 
-/// `cvt` of two `.f32` to `.f16x2` or `.bf16x2`: `a` is the upper half.
+/// Computes `cvt` of two `.f32` to `.f16x2` or `.bf16x2`: `a` is the upper half.
 #[inline]
 pub fn pair_to_packed<D: Float<Bits = u16>>(a: u32, b: u32, finish: Finish) -> u32 {
     packed::pack(float_to_float::<F32, D>(b, finish), float_to_float::<F32, D>(a, finish))
 }
 
-/// `cvt.rni`, `.rzi`, `.rmi` and `.rpi` within one format: the integral value in that direction.
-/// Zero keeps the sign.
+/// Computes `cvt.rni`, `.rzi`, `.rmi` and `.rpi` within one format: the integral value in that
+/// direction. Zero keeps the sign.
 #[inline]
 pub fn round_to_integral<F: Float>(a: F::Bits, rounding: Rounding, ftz: bool, clamp: Clamp) -> F::Bits {
     let a = flush_bits::<F>(a.into(), ftz && is_f32::<F>());
@@ -134,8 +134,8 @@ const TF32: Layout = Layout { exponent_bits: 8, fraction_bits: 10, special: Spec
 /// The bits of a register that `.tf32` uses.
 const TF32_BITS: u32 = 0xffff_e000;
 
-/// `cvt.rna.tf32.f32`, `cvt.rn.tf32.f32` and `cvt.rz.tf32.f32`: an `.f32` whose last 13 bits are
-/// zero.
+/// Computes `cvt.rna.tf32.f32`, `cvt.rn.tf32.f32` and `cvt.rz.tf32.f32`: an `.f32` whose last 13
+/// bits are zero.
 ///
 /// NaN becomes `0x7fffe000`. The plain `.rna` form cuts its payload off instead, as the GPU does,
 /// which makes an infinity of a NaN whose payload lies in the last 13 bits.

@@ -2,7 +2,8 @@
 
 use crate::numeric::integer::Integer;
 
-/// `cvt` from one integer type to another: extended or cut off, or with `.sat` brought into range.
+/// Computes `cvt` from one integer type to another: extended or cut off, or with `.sat` brought
+/// into range.
 #[inline]
 pub fn integer_to_integer<S: Integer, D: Integer>(a: S, sat: bool) -> D {
     if sat { D::saturate(a.to_i128()) } else { D::wrap(a.to_i128()) }
@@ -47,8 +48,8 @@ impl PackType {
     }
 }
 
-/// `cvt.pack.sat`: `b` in the lowest field, `a` above it, and `c` (0 in the form without it)
-/// shifted up above both.
+/// Computes `cvt.pack.sat`: `b` in the lowest field, `a` above it, and `c` (0 in the form without
+/// it) shifted up above both.
 #[inline]
 pub fn pack_sat(to: PackType, a: i32, b: i32, c: u32) -> u32 {
     let (bits, _) = to.shape();

@@ -50,7 +50,7 @@ impl Narrow {
     }
 }
 
-/// One value of `F` to a narrow format: `cvt.rn.satfinite{.relu}`.
+/// Converts one value of `F` to a narrow format: `cvt.rn.satfinite{.relu}`.
 #[inline]
 pub fn narrow_from<F: Float>(to: Narrow, a: F::Bits, relu: bool) -> u8 {
     let layout = to.layout();
@@ -64,13 +64,13 @@ pub fn narrow_from<F: Float>(to: Narrow, a: F::Bits, relu: bool) -> u8 {
     sign | magnitude
 }
 
-/// `cvt.rn.satfinite{.relu}` of two `.f32` to a packed pair: `a` is the upper one.
+/// Computes `cvt.rn.satfinite{.relu}` of two `.f32` to a packed pair: `a` is the upper one.
 #[inline]
 pub fn narrow_pair(to: Narrow, a: u32, b: u32, relu: bool) -> u16 {
     u16::from(narrow_from::<F32>(to, a, relu)) << to.stride() | u16::from(narrow_from::<F32>(to, b, relu))
 }
 
-/// `cvt.rn.satfinite{.relu}` of an `.f16x2` to a packed pair.
+/// Computes `cvt.rn.satfinite{.relu}` of an `.f16x2` to a packed pair.
 #[inline]
 pub fn narrow_packed_f16(to: Narrow, a: u32, relu: bool) -> u16 {
     let (low, high) = packed::unpack(a);
@@ -78,7 +78,7 @@ pub fn narrow_packed_f16(to: Narrow, a: u32, relu: bool) -> u16 {
         | u16::from(narrow_from::<F16>(to, low, relu))
 }
 
-/// One value of a narrow format as an `.f16`, which holds them all exactly.
+/// Returns one value of a narrow format as an `.f16`, which holds them all exactly.
 #[inline]
 pub fn narrow_to_f16(from: Narrow, a: u8, relu: bool) -> u16 {
     let bits = from.layout().decode(a.into()).encode::<F16>(Rounding::NearestEven);
@@ -86,7 +86,7 @@ pub fn narrow_to_f16(from: Narrow, a: u8, relu: bool) -> u16 {
     crate::numeric::float::clamp_bits::<F16>(bits, clamp) as u16
 }
 
-/// `cvt.rn{.relu}.f16x2` of a packed pair.
+/// Computes `cvt.rn{.relu}.f16x2` of a packed pair.
 #[inline]
 pub fn widen_packed(from: Narrow, a: u16, relu: bool) -> u32 {
     let mask = (1 << from.stride()) - 1;
@@ -94,8 +94,8 @@ pub fn widen_packed(from: Narrow, a: u16, relu: bool) -> u32 {
     packed::pack(half(a), half(a >> from.stride()))
 }
 
-/// `.ue8m0`, the power of two `2^(bits − 127)`: the magnitude of `a` rounded up (`.rp`) or down
-/// (`.rz`) to one.
+/// Computes `.ue8m0`, the power of two `2^(bits − 127)`: the magnitude of `a` rounded up (`.rp`) or
+/// down (`.rz`) to one.
 ///
 /// `0xff` is NaN. Past `2^127`, and for an infinity, the result is `2^127` with `.satfinite` and
 /// NaN without.
@@ -121,19 +121,19 @@ fn to_ue8m0<F: Float>(a: F::Bits, up: bool, satfinite: bool) -> u8 {
     }
 }
 
-/// One `.f32` to `.ue8m0`.
+/// Converts one `.f32` to `.ue8m0`.
 #[inline]
 pub fn f32_to_ue8m0(a: u32, up: bool, satfinite: bool) -> u8 {
     to_ue8m0::<F32>(a, up, satfinite)
 }
 
-/// One `.bf16` to `.ue8m0`.
+/// Converts one `.bf16` to `.ue8m0`.
 #[inline]
 pub fn bf16_to_ue8m0(a: u16, up: bool, satfinite: bool) -> u8 {
     to_ue8m0::<Bf16>(a, up, satfinite)
 }
 
-/// One `.ue8m0` to `.bf16`, exactly.
+/// Converts one `.ue8m0` to `.bf16`, exactly.
 #[inline]
 pub fn ue8m0_to_bf16(a: u8) -> u16 {
     match a {
