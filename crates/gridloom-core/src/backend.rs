@@ -16,21 +16,28 @@
 //! the checks rely on what devices, streams, events and kernels say about themselves. That is why
 //! these traits are `unsafe` to implement.
 
+mod executable;
+mod options;
+mod waiting;
+
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+pub use executable::{Cancel, Executable, ExecutableStatus, Passes, TakeRecording};
+pub use options::{EventOptions, StreamOptions};
+pub use waiting::{GRACE, cancelled, deadline, timed_out};
 
 use crate::error::{Result, bail};
-use crate::executable::{InstantiateOptions, MemoryUse, Report};
-use crate::graph::{ConditionKey, Definition, Graph, NodeKey};
+use crate::executable::InstantiateOptions;
+use crate::graph::Definition;
 use crate::launch::{KernelLimits, LaunchConfig, Limits};
 use crate::memory::{GraphMemory, MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
-use crate::op::{KernelOp, Operation, Params};
-use crate::profile::Recording;
+use crate::op::{Operation, Params};
 
 /// The identity of an opened device. Two devices that are opened separately differ, even on the
 /// same hardware.
@@ -259,58 +266,6 @@ pub struct ModuleVariable<'a> {
     pub name: &'a str,
 }
 
-/// The options of a stream.
-///
-/// ```
-/// use gridloom_core::backend::StreamOptions;
-///
-/// let options = StreamOptions::new().priority(-1);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct StreamOptions {
-    /// The priority. Smaller numbers are served first, and 0 is the usual one.
-    pub priority: i32,
-    /// Whether the stream ignores CUDA's legacy default stream.
-    pub non_blocking: bool,
-}
-
-impl StreamOptions {
-    /// Creates the default options: priority 0, non-blocking.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the priority. Smaller numbers are served first. A number outside of the range of the
-    /// device is clamped to it, as CUDA does.
-    ///
-    /// On a GPU, blocks of a kernel with a smaller number are started before waiting blocks of
-    /// other kernels. Running blocks are not interrupted. The CPU device has only the priority 0,
-    /// so a priority changes nothing there.
-    #[must_use]
-    pub fn priority(mut self, priority: i32) -> Self {
-        self.priority = priority;
-        self
-    }
-
-    /// Sets whether the stream ignores CUDA's legacy default stream, which it does by default.
-    ///
-    /// Work on a blocking stream waits for earlier work on the legacy default stream, and that
-    /// stream waits for it. Use a blocking stream next to CUDA code that uses the default stream.
-    /// The CPU device has no default stream, so the option changes nothing there.
-    #[must_use]
-    pub fn non_blocking(mut self, non_blocking: bool) -> Self {
-        self.non_blocking = non_blocking;
-        self
-    }
-}
-
-impl Default for StreamOptions {
-    fn default() -> Self {
-        StreamOptions { priority: 0, non_blocking: true }
-    }
-}
-
 /// A queue of work that runs in order.
 ///
 /// # Safety
@@ -356,43 +311,6 @@ pub unsafe trait Stream: Send + Sync + Debug {
     fn as_any(&self) -> &dyn Any;
     /// Converts the object to `Any`, so that a backend can recognize and keep its own.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-}
-
-/// The options of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct EventOptions {
-    /// Whether the event keeps the time of its recording.
-    pub timing: bool,
-    /// Whether a waiting host thread sleeps instead of spinning.
-    pub blocking: bool,
-}
-
-impl EventOptions {
-    /// Creates the default options: with timing, and spinning.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether the event keeps the time of its recording.
-    #[must_use]
-    pub fn timing(mut self, timing: bool) -> Self {
-        self.timing = timing;
-        self
-    }
-
-    /// Sets whether a waiting host thread sleeps instead of spinning.
-    #[must_use]
-    pub fn blocking(mut self, blocking: bool) -> Self {
-        self.blocking = blocking;
-        self
-    }
-}
-
-impl Default for EventOptions {
-    fn default() -> Self {
-        EventOptions { timing: true, blocking: false }
-    }
 }
 
 /// A point in a stream that can be waited for.
@@ -487,160 +405,6 @@ pub unsafe trait Opaque: Send + Sync + Debug {
     fn reason(&self) -> &str;
     /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
-}
-
-/// A function that cancels the unfinished launches of an executable that the host can reach. It may
-/// be called at any time from any thread, even while a call on the executable waits. It does not
-/// wait itself.
-pub type Cancel = Arc<dyn Fn() + Send + Sync>;
-
-/// A function that returns the number of passes of a conditional. It may wait for the device,
-/// and is called while nothing is locked.
-pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
-
-/// A function that returns the recording of a finished launch.
-pub type TakeRecording = Box<dyn FnOnce() -> Result<Recording> + Send>;
-
-/// What can be asked of an executable while another thread launches or changes it.
-///
-/// Calls may come from any thread, including callbacks of the device. So no method waits for the
-/// device, or for a lock that a thread holds while it waits for the device.
-pub trait ExecutableStatus: Send + Sync {
-    /// Returns the error of the latest failed launch, once.
-    fn take_error(&self) -> Option<crate::Error>;
-    /// Returns how each conditional runs, with remarks on the lowering.
-    fn report(&self) -> Report;
-    /// Returns the memory that the executable holds.
-    fn memory(&self) -> MemoryUse;
-}
-
-/// A graph that can be launched. Calls arrive one at a time.
-pub trait Executable: Send + Debug {
-    /// Enqueues the whole graph. Launches of one executable run one after the other, on whichever
-    /// streams they are.
-    fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// Returns whether [`launch_recorded`](Executable::launch_recorded) works.
-    fn records(&self) -> bool {
-        false
-    }
-    /// Launches like [`launch`](Executable::launch), and records when each node runs. At most
-    /// `max_runs` runs of each node are kept one by one. Returns a function for the recording. The
-    /// core calls it after it has waited for the stream, while nothing is locked.
-    fn launch_recorded(&mut self, _stream: &Arc<dyn Stream>, _max_runs: usize) -> Result<TakeRecording> {
-        bail!(NotSupported, "this device does not record its launches")
-    }
-    /// Returns the stream of the latest launch, if an executable that does not
-    /// [record](Executable::records) was launched. All earlier launches end before that one.
-    fn latest_stream(&self) -> Option<Arc<dyn Stream>> {
-        None
-    }
-    /// Makes a stream wait for the launches so far, if [`latest_stream`](Executable::latest_stream)
-    /// knows none because the launches of an executable wait for each other by themselves.
-    fn follow_launches(&mut self, _stream: &Arc<dyn Stream>) -> Result<()> {
-        Ok(())
-    }
-    /// Returns whether the core calls [`adapt`](Executable::adapt) before each launch. The core
-    /// asks once, after instantiation.
-    fn adapts(&self) -> bool {
-        false
-    }
-    /// Takes another form before a launch on this stream, if there is a better one by now.
-    /// `current` returns the definition with all changes so far. Whatever fails leaves the form as
-    /// it was.
-    fn adapt(&mut self, _stream: &Arc<dyn Stream>, _current: &mut dyn FnMut() -> Arc<Definition>) {}
-    /// Prepares the first launch ahead of time.
-    fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// Returns the memory that the latest launch allocated for an alloc node that nothing in the
-    /// graph frees. Launches in flight keep it alive, even after the executable is gone. The core
-    /// tracks whether it is freed.
-    fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
-    /// Returns a function for the number of passes of a loop in the latest finished launch, or
-    /// 0 or 1 for other conditionals. A conditional that ran several times in the launch has those
-    /// of its last execution. Fails if they were not counted.
-    fn passes(&mut self, conditional: NodeKey) -> Result<Passes>;
-    /// Returns the function that cancels the launches, or `None` if the host cannot reach any of
-    /// them. The core calls this once, after instantiation.
-    fn canceller(&self) -> Option<Cancel> {
-        None
-    }
-    /// Returns what can be asked at any time. The core calls this once, after instantiation, so the
-    /// answers follow later changes.
-    fn status(&self) -> Arc<dyn ExecutableStatus>;
-    /// Returns the graph that runs, if an optimiser gave the graph another form. `definition` is
-    /// the graph as it was written, with all changes so far.
-    fn optimized_graph(&self, _definition: &Definition) -> Option<Graph> {
-        None
-    }
-    /// Takes over the operations of these nodes from the definition, all or none. `replaced` holds
-    /// the previous operations. Launches in flight continue with those, so what they use must stay
-    /// alive until the launches end. A node that was changed several times is listed as often. The
-    /// topology is unchanged. `defaults` lists the conditions whose default changed as well.
-    fn update(
-        &mut self,
-        definition: &Definition,
-        replaced: &[(NodeKey, Operation)],
-        defaults: &[ConditionKey],
-    ) -> Result<()>;
-    /// Prepares a kernel node for [`set_arguments`](Executable::set_arguments) under this number.
-    /// Returns whether that is possible.
-    fn prepare(&mut self, _number: usize, _node: NodeKey, _launch: &KernelOp) -> bool {
-        false
-    }
-    /// Sets the argument bytes of prepared kernel nodes, by their numbers. Nothing else about the
-    /// launches changes, and launches in flight keep their values. Returns `false`, and changes
-    /// nothing, if that is not possible; [`update`](Executable::update) follows then. After a
-    /// failure, any of the nodes may have changed; [`put_back`](Executable::put_back) and
-    /// [`update`](Executable::update) follow.
-    fn set_arguments(&mut self, _arguments: &[(usize, &[u8])]) -> Result<bool> {
-        Ok(false)
-    }
-    /// Keeps memory alive for the launches in flight. No argument refers to it any more.
-    fn keep(&mut self, _memory: &[&Arc<dyn Allocation>]) {}
-    /// Resets kernel nodes to the definition before the next launch. A failed
-    /// [`set_arguments`](Executable::set_arguments) may have changed them.
-    fn put_back(&mut self, _definition: &Definition, _nodes: &[NodeKey]) {}
-    /// Enables or disables a kernel, copy or fill from the next launch on.
-    fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
-    /// Returns the handle with which kernels launch the graph, if the executable was made with
-    /// [`InstantiateOptions::device_launch`].
-    fn device_handle(&self) -> Result<u64> {
-        bail!(
-            InvalidState,
-            "the executable was not made for launches from kernels; instantiate with InstantiateOptions::device_launch"
-        )
-    }
-    /// Returns the object as `Any`, so that a backend can recognize its own. An optimiser returns
-    /// the object of the backend.
-    fn as_any(&self) -> &dyn Any;
-    /// Receives the final definition. This is the last call. Nobody else keeps the definition, so
-    /// what launches in flight use of it must stay alive until they end.
-    fn retire(&mut self, definition: &Arc<Definition>);
-}
-
-/// The time for which work may continue after the last handle to its device is gone. Nobody is left
-/// then who could wait for it or cancel it.
-pub const GRACE: Duration = Duration::from_secs(2);
-
-/// Returns the end of a wait that starts now. A timeout that does not fit becomes one year.
-pub fn deadline(timeout: Duration) -> Instant {
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-    let now = Instant::now();
-    now.checked_add(timeout).unwrap_or(now + YEAR)
-}
-
-/// Returns the error of a wait that timed out.
-pub fn timed_out(what: &str, timeout: Duration) -> crate::Error {
-    crate::Error::new(
-        crate::ErrorKind::Timeout,
-        format!(
-            "{what} has not ended after {timeout:?}; it goes on, and can be waited for again or cancelled"
-        ),
-    )
-}
-
-/// Returns the error of a cancelled launch.
-pub fn cancelled() -> crate::Error {
-    crate::Error::new(crate::ErrorKind::Cancelled, "the launch was cancelled")
 }
 
 /// A type that stands for a device.

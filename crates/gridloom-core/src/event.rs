@@ -105,7 +105,10 @@ impl Event {
     /// `earlier` was recorded later, the time is zero.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         if self.0.backend.device() != earlier.0.backend.device() {
-            bail!(WrongDevice, "the two events belong to different devices");
+            bail!(
+                WrongDevice,
+                "the two events belong to different devices; only events of one device can be compared"
+            );
         }
         if !self.options().timing || !earlier.options().timing {
             bail!(InvalidArgument, "an event without timing cannot be timed; make both with timing");

@@ -353,7 +353,7 @@ impl fmt::Debug for NodeMap {
     }
 }
 
-/// Looks for forgotten dependencies and does what is asked for about them.
+/// Looks for missing dependencies, and logs or refuses them as `check` says.
 pub(crate) fn check_hazards(graph: &core::Graph, check: HazardCheck) -> Result<()> {
     if check == HazardCheck::Off {
         return Ok(());

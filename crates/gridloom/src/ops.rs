@@ -120,7 +120,7 @@ pub trait Ops: sealed::Ops {
         args: impl Arguments<P>,
     ) -> Result<Self::Added> {
         let kernel = without_signature(kernel.backend());
-        // SAFETY: the caller promises what is asked for.
+        // SAFETY: the caller makes the same promise.
         let launch = unsafe { KernelOp::pack(&kernel, config.into(), |packer| args.pack(packer)) };
         self.submit(Operation::Kernel(launch?))
     }
@@ -139,7 +139,7 @@ pub trait Ops: sealed::Ops {
         config: impl Into<LaunchConfig>,
         args: impl IntoIterator<Item = Arg>,
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promises what is asked for.
+        // SAFETY: the caller makes the same promise.
         let launch = unsafe {
             KernelOp::pack(kernel.backend(), config.into(), |packer| {
                 args.into_iter().try_for_each(|arg| packer.push(arg.0))

@@ -18,7 +18,10 @@ pub(super) fn check(
 ) -> Result<()> {
     device.check_device_launch()?;
     if options.auto_free_on_launch {
-        bail!(InvalidArgument, "device_launch and auto_free_on_launch exclude each other");
+        bail!(
+            InvalidArgument,
+            "device_launch and auto_free_on_launch exclude each other; choose one of them"
+        );
     }
     let refuse = |node: NodeKey, why: &str| {
         let message = format!("a graph that kernels launch {why}");

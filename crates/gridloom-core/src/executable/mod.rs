@@ -5,7 +5,9 @@ mod current;
 mod device_launch;
 mod journal;
 mod memory_pool;
+mod options;
 mod profile;
+mod report;
 mod row;
 mod table;
 mod update;
@@ -17,8 +19,10 @@ use std::sync::{Arc, Weak};
 
 pub use changes::{ArgWriter, Changes, Replaced};
 use current::Current;
+pub use options::{ConditionalMode, InstantiateOptions, Optimizer};
 use parking_lot::{Mutex, MutexGuard};
 use profile::AfterProfile;
+pub use report::{ConditionalReport, MemoryUse, Report};
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
@@ -33,136 +37,6 @@ use crate::memory::{Claims, OutlivingMemory};
 use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 use crate::stream::Stream;
 use crate::user_code;
-
-/// The way in which conditionals run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ConditionalMode {
-    /// On the device if it can, else on the host.
-    #[default]
-    Auto,
-    /// On the device. If the device cannot, instantiation fails with the node and the reason.
-    Native,
-    /// On the host, which reads the condition back after each pass.
-    Hosted,
-}
-
-/// Options of instantiation.
-#[derive(Clone, Default)]
-pub struct InstantiateOptions {
-    /// Whether a launch frees the memory that the previous launch left allocated. Otherwise such a
-    /// launch is refused.
-    pub auto_free_on_launch: bool,
-    /// A stream on which instantiation already prepares the first launch.
-    pub upload: Option<Stream>,
-    /// Whether the priorities of kernel nodes apply.
-    pub node_priority: bool,
-    /// The way in which conditionals run.
-    pub conditional_mode: ConditionalMode,
-    /// Whether the passes of every conditional are counted for [`Executable::passes`].
-    ///
-    /// Passes are always counted where that costs nothing: on the CPU, in conditionals that the host
-    /// drives, and in conditionals that test a value in memory, count, or have a bound. For
-    /// conditionals that only kernels decide and that a GPU drives by itself, this option adds a node
-    /// to each body.
-    pub count_passes: bool,
-    /// Whether kernels can launch the graph, through [`Executable::device_handle`].
-    pub device_launch: bool,
-    /// What rewrites the graph before it is compiled. By default nothing does.
-    pub optimizer: Option<Arc<dyn Optimizer>>,
-}
-
-/// Compiles graphs in another form than they were written, which computes the same.
-///
-/// What it returns answers for every node of the graph as it was written.
-pub trait Optimizer: Send + Sync + fmt::Debug {
-    /// Compiles a graph that was checked. It is a copy under the same keys, for the optimiser to
-    /// edit.
-    fn compile(&self, graph: Graph, options: &InstantiateOptions) -> Result<Box<dyn backend::Executable>>;
-
-    /// Returns whether graphs are first compiled as they were written. The core then calls
-    /// [`adaptive`](Optimizer::adaptive) instead of [`compile`](Optimizer::compile).
-    fn is_automatic(&self) -> bool {
-        false
-    }
-
-    /// Returns an executable that runs `plain` until it has something better. It must take next to
-    /// no time.
-    fn adaptive(
-        &self,
-        _device: &Arc<dyn backend::Device>,
-        plain: Box<dyn backend::Executable>,
-        _options: &InstantiateOptions,
-    ) -> Box<dyn backend::Executable> {
-        plain
-    }
-}
-
-impl fmt::Debug for InstantiateOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InstantiateOptions")
-            .field("auto_free_on_launch", &self.auto_free_on_launch)
-            .field("upload", &self.upload.is_some())
-            .field("node_priority", &self.node_priority)
-            .field("conditional_mode", &self.conditional_mode)
-            .field("count_passes", &self.count_passes)
-            .field("device_launch", &self.device_launch)
-            .field("optimizer", &self.optimizer)
-            .finish()
-    }
-}
-
-/// The way in which one conditional node runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConditionalReport {
-    /// The key of the node.
-    pub node: NodeKey,
-    /// The name of the node.
-    pub name: String,
-    /// Whether the device itself runs the conditional.
-    pub native: bool,
-    /// The reason.
-    pub reason: String,
-}
-
-impl ConditionalReport {
-    /// Describes how the conditional `node`, whose name is `name`, runs.
-    pub fn new(node: NodeKey, name: String, native: bool, reason: impl Into<String>) -> Self {
-        ConditionalReport { node, name, native, reason: reason.into() }
-    }
-}
-
-/// A report on how a graph was lowered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// One entry per conditional, outermost first.
-    pub conditionals: Vec<ConditionalReport>,
-    /// Further remarks for the reader.
-    pub notes: Vec<String>,
-    /// What the optimiser did, to which nodes, and the estimate that it rested on.
-    pub optimized: Vec<String>,
-    /// Nodes that the optimiser left as they are, and why.
-    pub not_optimized: Vec<(String, String)>,
-}
-
-/// The memory that an executable holds, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryUse {
-    /// Memory for the allocations of alloc nodes.
-    pub allocations: u64,
-    /// All other memory of the executable: plans, staging and argument buffers.
-    pub overhead: u64,
-}
-
-impl MemoryUse {
-    /// Creates the sum of both kinds of memory.
-    pub fn new(allocations: u64, overhead: u64) -> Self {
-        MemoryUse { allocations, overhead }
-    }
-}
 
 struct State {
     /// The definition that the executable was made from, with all updates since.

@@ -5,6 +5,7 @@
 //! a part of a hierarchy and keeps the whole hierarchy alive.
 
 mod check;
+mod condition;
 mod copy;
 mod definition;
 mod diff;
@@ -16,6 +17,7 @@ mod inline;
 mod keys;
 pub(crate) mod lifetimes;
 mod node;
+mod node_map;
 mod outline;
 pub mod picture;
 mod replace;
@@ -25,11 +27,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use crate::speed::CowDefinition;
 pub(crate) use check::{Checker, check_contract, check_nothing_freed, uses_outliving};
+pub use condition::Condition;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
@@ -41,6 +43,7 @@ pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub(crate) use keys::{Keys, LocalKey};
 pub use node::Node;
+pub use node_map::NodeMap;
 pub use weak::{WeakGraph, WeakNode};
 
 use crate::backend::{self, AsDevice};
@@ -57,58 +60,6 @@ use crate::user_code;
 pub struct Graph {
     pub(crate) hierarchy: Arc<Hierarchy>,
     pub(crate) key: GraphKey,
-}
-
-/// A value that kernels set and a conditional node tests.
-///
-/// It can be used in the graph that made it and in all graphs inside that graph. At most one
-/// conditional node tests it.
-#[derive(Clone)]
-pub struct Condition {
-    pub(crate) hierarchy: Arc<Hierarchy>,
-    pub(crate) key: ConditionKey,
-}
-
-/// Maps the nodes and conditions of a graph to those of its copy. It keeps both graphs alive.
-#[derive(Clone)]
-pub struct NodeMap {
-    original: Arc<Hierarchy>,
-    copy: Arc<Hierarchy>,
-    nodes: FxHashMap<NodeKey, NodeKey>,
-    conditions: FxHashMap<ConditionKey, ConditionKey>,
-}
-
-impl NodeMap {
-    /// Returns the copy of a node, or `None` if the node was not in the copied graph.
-    pub fn get(&self, original: &Node) -> Option<Node> {
-        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
-            return None;
-        }
-        self.nodes.get(&original.key()).map(|&key| Node::new(&self.copy, key))
-    }
-
-    /// Returns the copy of a condition, or `None` if the copied graph neither made nor used it.
-    pub fn condition(&self, original: &Condition) -> Option<Condition> {
-        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
-            return None;
-        }
-        self.conditions.get(&original.key).map(|&key| Condition { hierarchy: self.copy.clone(), key })
-    }
-
-    /// Returns the number of copied nodes.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Returns whether no node was copied.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
-    /// Returns all pairs of original and copy, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
-        self.nodes.iter().map(|(&from, &to)| (Node::new(&self.original, from), Node::new(&self.copy, to)))
-    }
 }
 
 /// The description of a conditional node that is to be added.
@@ -537,44 +488,6 @@ pub(crate) fn deleted_graph() -> Error {
     Error::new(ErrorKind::InvalidHandle, "this graph was deleted together with the node around it")
 }
 
-impl Condition {
-    /// Returns whether the condition still exists. It does not once the graph that made it is
-    /// deleted.
-    pub fn is_valid(&self) -> bool {
-        self.hierarchy.read(|definition| definition.get_condition(self.key).is_some())
-    }
-
-    /// Returns the value that every launch sets, if one was given.
-    pub fn default_value(&self) -> Option<u32> {
-        self.hierarchy.read(|definition| definition.conditions.get(self.key)?.default)
-    }
-
-    /// Returns the conditional node that tests the condition, if there is one.
-    pub fn used_by(&self) -> Option<Node> {
-        let key = self.hierarchy.read(|definition| definition.conditions.get(self.key)?.used_by)?;
-        Some(Node::new(&self.hierarchy, key))
-    }
-
-    /// Returns whether the condition belongs to the hierarchy of `graph`.
-    pub fn belongs_to(&self, graph: &Graph) -> bool {
-        Arc::ptr_eq(&self.hierarchy, &graph.hierarchy)
-    }
-
-    /// Returns the condition's key in its definition.
-    pub fn key(&self) -> ConditionKey {
-        self.key
-    }
-
-    /// Returns the key for use in an operation of `graph`. Fails if `graph` is in another
-    /// hierarchy.
-    pub fn key_in(&self, graph: &Graph) -> Result<ConditionKey> {
-        if !self.belongs_to(graph) {
-            bail!(WrongGraph, "the condition belongs to another graph; make one with graph.condition()");
-        }
-        Ok(self.key)
-    }
-}
-
 macro_rules! identity {
     ($handle:ty) => {
         impl PartialEq for $handle {
@@ -605,17 +518,5 @@ impl fmt::Debug for Graph {
                 definition.nodes(self.key).map(|key| definition.node(key).successors().len()).sum();
             write!(f, "Graph({:?}: {} nodes, {edges} edges)", self.key, definition.node_count(self.key))
         })
-    }
-}
-
-impl fmt::Debug for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Condition({:?}, default {:?})", self.key, self.default_value())
-    }
-}
-
-impl fmt::Debug for NodeMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
     }
 }

@@ -47,7 +47,9 @@ pub trait Locate {
             Base::AllocNode(alloc) => self.alloc_node(*alloc),
             Base::Bytes(bytes) => self.bytes(bytes),
         };
-        let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
+        let lost = || {
+            Error::new(ErrorKind::InvalidHandle, "the operation uses memory that is not part of this graph")
+        };
         let base = base.ok_or_else(lost)?;
         Ok(Location { address: base.address + region.offset, kind: base.kind })
     }

@@ -206,8 +206,8 @@ impl Timeline {
         }
     }
 
-    /// Returns, for conditionals with executions that were only summed up, the cost of measuring
-    /// those.
+    /// Returns what measuring cost in the executions that were only summed up, for each conditional
+    /// that has some.
     fn unrecorded_cost(
         &self,
         definition: &Definition,

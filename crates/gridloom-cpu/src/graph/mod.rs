@@ -2,7 +2,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `arena` | the memory of alloc nodes |
+//! | `memory`, `arena` | the memory of alloc nodes, and the plan of which share addresses |
 //! | `plan` | the steps of a launch, and the tasks that they form |
 //! | `choice` | the choice between one thread and several |
 //! | `replay` | running a plan |
@@ -14,6 +14,7 @@
 mod arena;
 mod choice;
 mod events;
+mod memory;
 mod plan;
 mod recorder;
 mod replay;
@@ -29,19 +30,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use gridloom_core::backend::{self, Allocation, Stream};
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
-use gridloom_core::lower::{Allocations, Flattener, Location};
-use gridloom_core::memory::{MemoryKind, MeteredBytes};
+use gridloom_core::lower::Flattener;
+use gridloom_core::memory::MeteredBytes;
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::cancel::{CancelSource, CancelToken};
 use crate::device::Shared;
-use crate::memory::{CpuAllocation, HostBlock};
 use crate::operation::contain;
 use crate::stream::{CpuStream, Work};
 use events::{Events, LaunchEvent};
-use plan::{Addresses, Plan, Planner, Step};
+use memory::GraphMemory;
+use plan::{Plan, Planner, Step};
 use recorder::{LaunchRecorder, NoRecorder, Recorder};
 use replay::Replay;
 use turns::Turns;
@@ -58,11 +59,8 @@ pub(crate) struct Inner {
     /// The steps of event nodes, with the numbers of their events when the plan was made.
     event_steps: Vec<(StepId, u32)>,
     front: Mutex<Front>,
-    addresses: Addresses,
-    /// The memory of alloc nodes that the graph frees: the arena, or one block each.
-    _memory: Vec<Arc<HostBlock>>,
-    /// The memory of alloc nodes that nothing frees. Every launch reuses it.
-    outliving: HashMap<NodeKey, Arc<CpuAllocation>>,
+    /// The memory of alloc nodes. Launches in flight use it, so it lives as long as they do.
+    memory: GraphMemory,
     memory_use: MemoryUse,
     _metered: MeteredBytes,
     conditions: Box<[AtomicU32]>,
@@ -203,48 +201,11 @@ impl CpuExecutable {
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        let allocations = Allocations::of(definition);
-        let layout = arena::plan(definition, &allocations);
-        let mut memory = Vec::new();
-        let mut addresses = HashMap::with_capacity(allocations.nodes.len());
-        let bytes_of = |key: NodeKey| {
-            let alloc = definition.node(key).operation().as_alloc();
-            alloc.map_or((0, MemoryKind::Device), |alloc| (alloc.bytes(), alloc.kind))
-        };
-        let mut outliving = HashMap::new();
-        let mut allocated = 0;
-        let at = |key: NodeKey| move |error: Error| error.at_node(definition.label(key));
-        for &key in &layout.outliving {
-            let (bytes, kind) = bytes_of(key);
-            let block = HostBlock::new(&device.memory, bytes).map_err(at(key))?;
-            addresses.insert(key, Location { address: block.address(), kind });
-            outliving.insert(key, CpuAllocation::new(block, bytes, kind));
-            allocated += bytes;
-        }
-        if device.checked {
-            // Separate blocks, so that a kernel that leaves one is noticed.
-            for &key in layout.offsets.keys() {
-                let (bytes, kind) = bytes_of(key);
-                let block = HostBlock::new(&device.memory, bytes).map_err(at(key))?;
-                addresses.insert(key, Location { address: block.address(), kind });
-                allocated += bytes;
-                memory.push(block);
-            }
-        } else if layout.bytes > 0 {
-            let arena = HostBlock::new(&device.memory, layout.bytes).map_err(|error| {
-                error.context(format_args!("memory for {} alloc nodes", layout.offsets.len()))
-            })?;
-            let location =
-                |key, offset| Location { address: arena.address() + offset, kind: bytes_of(key).1 };
-            addresses.extend(layout.offsets.iter().map(|(&key, &offset)| (key, location(key, offset))));
-            allocated += layout.bytes;
-            memory.push(arena);
-        }
-        let addresses = Addresses(addresses);
+        let memory = GraphMemory::allocate(&device, definition)?;
         let mut planner = Planner {
             device: &device,
             definition,
-            addresses: &addresses,
+            addresses: &memory.addresses,
             flattener: Flattener::new(definition),
             events: Events::default(),
             plans: Vec::new(),
@@ -263,8 +224,8 @@ impl CpuExecutable {
         let overhead = plan_bytes + (8 * defaults.len() + 16 * conditionals.len()) as u64;
         let inner = Inner {
             report: report(definition, &conditionals, options),
-            memory_use: MemoryUse::new(allocated, overhead),
-            _metered: device.graph_memory.hold(allocated),
+            memory_use: MemoryUse::new(memory.bytes, overhead),
+            _metered: device.graph_memory.hold(memory.bytes),
             conditions: defaults.iter().map(|_| AtomicU32::new(0)).collect(),
             passes: conditionals.iter().map(|_| AtomicU64::new(0)).collect(),
             finished_passes: Mutex::new(conditionals.iter().map(|_| 0).collect()),
@@ -280,9 +241,7 @@ impl CpuExecutable {
                 changes: Vec::new(),
                 steps: None,
             }),
-            addresses,
-            _memory: memory,
-            outliving,
+            memory,
             failure: Mutex::new(None),
             turns: Turns::default(),
             device,
@@ -414,7 +373,7 @@ impl backend::Executable for CpuExecutable {
     }
 
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
-        match self.inner.outliving.get(&alloc) {
+        match self.inner.memory.outliving.get(&alloc) {
             Some(memory) => Ok(memory.clone()),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -442,7 +401,7 @@ impl backend::Executable for CpuExecutable {
         replaced: &[(NodeKey, Operation)],
         defaults: &[ConditionKey],
     ) -> Result<()> {
-        let (addresses, root) = (&self.inner.addresses, self.inner.root);
+        let (addresses, root) = (&self.inner.memory.addresses, self.inner.root);
         self.change(|steps, events| {
             let mut changes = steps.prepare(definition, replaced, addresses, root, events)?;
             changes.extend(defaults.iter().map(|&condition| StepChange::default_of(definition, condition)));

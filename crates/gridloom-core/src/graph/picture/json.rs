@@ -243,7 +243,7 @@ impl View<'_> {
         self.numbering.conditions.iter().enumerate().map(view).collect()
     }
 
-    /// The nesting of graphs bounds the recursion.
+    /// Returns a graph with everything inside it. The nesting of graphs bounds the recursion.
     fn graph(&self, graph: GraphKey) -> GraphJson {
         let number = |node| self.numbering.node(node).expect("a node of the picture");
         let kind = |kind| match kind {
