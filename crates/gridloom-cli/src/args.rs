@@ -64,7 +64,7 @@ pub(crate) struct Inputs {
     pub(crate) set: Vec<String>,
     /// The most memory that the graph may use, in MiB. The default is 4096, or the free memory of
     /// the system if that is less.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) memory: Option<u64>,
 }
 
@@ -78,10 +78,10 @@ pub(crate) struct Run {
     #[arg(long = "get", value_name = "NAME=FILE")]
     pub(crate) get: Vec<String>,
     /// How often to launch the graph.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "LAUNCHES", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) repeat: u64,
     /// Stop after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<std::time::Duration>,
     /// Profile the last launch and print the table.
     #[arg(long)]
@@ -115,10 +115,10 @@ pub(crate) struct Profile {
     #[arg(long)]
     pub(crate) all: bool,
     /// How many runs of each node to keep separately.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<u32>(1, u64::from(u32::MAX)))]
     pub(crate) runs: u32,
     /// How often to launch the graph first, to warm up.
-    #[arg(long, default_value_t = 1, value_name = "LAUNCHES")]
+    #[arg(long, default_value_t = 1, value_name = "LAUNCHES", allow_negative_numbers = true, value_parser = whole::<u32>(0, u64::from(u32::MAX)))]
     pub(crate) warm_up: u32,
     /// Write a page with the graph and its timeline to this file.
     #[arg(long, value_name = "FILE")]
@@ -131,6 +131,20 @@ pub(crate) struct Profile {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+}
+
+/// Returns a parser of whole numbers in a range.
+fn whole<T: TryFrom<u64> + Clone + Send + Sync>(
+    low: u64,
+    high: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (low..=high).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match high {
+            u64::MAX => format!("write a whole number, at least {low}"),
+            high => format!("write a whole number from {low} to {high}"),
+        })
+    }
 }
 
 /// Parses a number of seconds, at most a year.
@@ -206,10 +220,10 @@ pub(crate) struct Demo {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Passes of the loop (heat: 50, life: 200, bisect: 20, poisson: 2000).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<u32>(1, i32::MAX as u64))]
     pub(crate) passes: Option<u32>,
     /// Points of the rod (heat: 32), or of a side of the square (life, poisson: 64).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(3..))]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<u32>(3, u64::from(u32::MAX)))]
     pub(crate) size: Option<u32>,
     /// Run on every device and engine, and compare the times.
     #[arg(long, conflicts_with_all = ["device", "engine", "checked", "unchecked", "dot", "save", "svg", "png"])]
@@ -248,8 +262,8 @@ pub(crate) enum Program {
 /// Which device to use, and how.
 #[derive(Args, Clone)]
 pub(crate) struct DeviceArgs {
-    /// The device. By default `ptx run` uses the CPU, which checks memory accesses, and a
-    /// demonstration uses the first GPU if there is one.
+    /// The device. The default is the first GPU if there is one, else the CPU. `ptx run` uses the
+    /// CPU, which checks memory accesses.
     #[arg(long)]
     pub(crate) device: Option<DeviceChoice>,
     /// How the CPU device runs kernels.
@@ -333,13 +347,13 @@ pub(crate) struct PtxRun {
     #[arg(long)]
     pub(crate) kernel: Option<String>,
     /// The number of blocks: X, X,Y or X,Y,Z.
-    #[arg(long, value_parser = dim3, default_value = "1")]
+    #[arg(long, value_parser = dim3, default_value = "1", allow_hyphen_values = true)]
     pub(crate) grid: Dim3,
     /// The number of threads in a block: X, X,Y or X,Y,Z.
-    #[arg(long, value_parser = dim3, default_value = "1")]
+    #[arg(long, value_parser = dim3, default_value = "1", allow_hyphen_values = true)]
     pub(crate) block: Dim3,
     /// Bytes of dynamic shared memory.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u32>(0, u64::from(u32::MAX)))]
     pub(crate) shared: u32,
     /// An argument, in order: a value (`f32:2.5`, `u32:7`, `s64:-1`, `f16:0.5`, `b64:0xff`,
     /// `pred:1`), a struct passed by value as its bytes in hex (`bytes:0000803f07000000`), memory
@@ -347,7 +361,7 @@ pub(crate) struct PtxRun {
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) args: Vec<String>,
     /// Stop a kernel that runs more instructions than this in one thread (CPU device only).
-    #[arg(long)]
+    #[arg(long, value_name = "INSTRUCTIONS", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) step_limit: Option<u64>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,

@@ -142,6 +142,7 @@ impl Temporary {
             let path = folder.join(format!(".gridloom-{}-{attempt}", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
+                    crate::interrupt::remember_file(&path);
                     return Ok((Temporary { path, target: folder.join(name), committed: false }, file));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -163,5 +164,6 @@ impl Drop for Temporary {
         if !self.committed {
             let _ = std::fs::remove_file(&self.path);
         }
+        crate::interrupt::forget_file(&self.path);
     }
 }

@@ -7,6 +7,8 @@ use crate::terminal::Terminal;
 
 /// The narrowest picture that a file shows, in pixels. Smaller ones are enlarged.
 const FILE_PIXELS: usize = 512;
+/// The most values beside each other that a file shows. Larger pictures are reduced.
+const FILE_MOST: usize = 4096;
 
 /// Rows of values between 0 and 1.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -108,13 +110,14 @@ impl Image {
 
     /// Returns the picture as SVG: a rectangle for each run of one colour.
     pub(crate) fn to_svg(&self) -> String {
-        let (width, height, pixel) = (self.width, self.height(), self.pixel());
+        let image = self.shrunk(FILE_MOST, FILE_MOST);
+        let (width, height, pixel) = (image.width, image.height(), image.pixel());
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {width} {height}\" shape-rendering=\"crispEdges\">\n",
             width * pixel,
             height * pixel
         );
-        for (y, row) in self.values.chunks_exact(width).enumerate() {
+        for (y, row) in image.values.chunks_exact(width).enumerate() {
             let mut start = 0;
             while start < width {
                 let fill = colour(row[start]);
@@ -131,61 +134,25 @@ impl Image {
         svg
     }
 
-    /// Returns the picture as PNG, without compression.
-    pub(crate) fn to_png(&self) -> Vec<u8> {
-        let pixel = self.pixel();
-        let (width, height) = (self.width * pixel, self.height() * pixel);
-        // Each row starts with the number of its filter, none.
-        let mut rows = Vec::with_capacity(height * (1 + 3 * width));
-        for row in self.values.chunks_exact(self.width) {
-            let mut line = vec![0];
-            for &value in row {
-                line.extend(std::iter::repeat_n(colour(value), pixel).flatten());
-            }
-            for _ in 0..pixel {
-                rows.extend(&line);
-            }
+    /// Returns the picture as PNG.
+    pub(crate) fn to_png(&self) -> Result<Vec<u8>, png::EncodingError> {
+        let image = self.shrunk(FILE_MOST, FILE_MOST);
+        let pixel = image.pixel();
+        let (width, height) = (image.width * pixel, image.height() * pixel);
+        let mut rows = Vec::with_capacity(3 * width * height);
+        for row in image.values.chunks_exact(image.width) {
+            let line: Vec<u8> =
+                row.iter().flat_map(|&value| std::iter::repeat_n(colour(value), pixel)).flatten().collect();
+            (0..pixel).for_each(|_| rows.extend(&line));
         }
-        let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-        let mut header = Vec::new();
-        header.extend((width as u32).to_be_bytes());
-        header.extend((height as u32).to_be_bytes());
-        // Eight bits, red, green and blue, the only methods there are, not interlaced.
-        header.extend([8, 2, 0, 0, 0]);
-        chunk(&mut png, b"IHDR", &header);
-        chunk(&mut png, b"IDAT", &stored(&rows));
-        chunk(&mut png, b"IEND", &[]);
-        png
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&rows)?;
+        writer.finish()?;
+        Ok(file)
     }
-}
-
-/// Appends a part of a PNG file.
-fn chunk(png: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
-    png.extend((data.len() as u32).to_be_bytes());
-    let start = png.len();
-    png.extend(kind);
-    png.extend(data);
-    let sum = gridloom_file::crc32(&png[start..]);
-    png.extend(sum.to_be_bytes());
-}
-
-/// Returns data in the zlib format, in stored blocks.
-fn stored(data: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x78, 0x01];
-    let mut blocks = data.chunks(0xffff).peekable();
-    while let Some(block) = blocks.next() {
-        out.push(u8::from(blocks.peek().is_none()));
-        out.extend((block.len() as u16).to_le_bytes());
-        out.extend((!(block.len() as u16)).to_le_bytes());
-        out.extend(block);
-    }
-    let (mut low, mut high) = (1u32, 0u32);
-    for &byte in data {
-        low = (low + u32::from(byte)) % 65521;
-        high = (high + low) % 65521;
-    }
-    out.extend((high << 16 | low).to_be_bytes());
-    out
 }
 
 #[cfg(test)]
@@ -222,14 +189,23 @@ mod tests {
         let svg = image.to_svg();
         assert_eq!(svg.matches("<rect").count(), 3, "{svg}");
         assert!(svg.contains("viewBox=\"0 0 2 2\"") && svg.contains("#fcffbe"));
-        let png = image.to_png();
-        assert!(png.starts_with(b"\x89PNG") && png.ends_with(b"IEND\xae\x42\x60\x82"));
-        assert_eq!(png[16..24], [0, 0, 2, 0, 0, 0, 2, 0], "512 by 512");
-        assert!(png.len() > 512 * 512 * 3);
+        let png = image.to_png().unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+        let mut pixels = vec![0; 512 * 512 * 3];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((info.width, info.height), (512, 512));
+        let at = |x: usize, y: usize| &pixels[3 * (512 * y + x)..][..3];
+        assert_eq!(
+            [at(0, 0), at(255, 255), at(256, 0), at(0, 256)],
+            [colour(0.0), colour(0.0), colour(1.0), colour(1.0)]
+        );
     }
 
     #[test]
-    fn the_checksum_of_zlib_is_adler() {
-        assert_eq!(stored(b"Wikipedia")[2 + 5 + 9..], [0x11, 0xe6, 0x03, 0x98]);
+    fn huge_pictures_are_reduced_for_files() {
+        let wide = Image::new(3 * FILE_MOST, vec![0.5; 3 * FILE_MOST]);
+        assert!(wide.to_svg().contains("viewBox=\"0 0 4096 1\""));
+        let png = wide.to_png().unwrap();
+        assert_eq!(png[16..20], (FILE_MOST as u32).to_be_bytes());
     }
 }

@@ -9,6 +9,7 @@ mod devices;
 mod diff;
 mod files;
 mod image;
+mod interrupt;
 mod manual;
 mod output;
 mod pick;

@@ -14,8 +14,10 @@ pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
     if !terminal.rewrites || terminal.columns < BAR_COLUMNS {
         return ProgressBar::hidden();
     }
-    ProgressBar::new(total).with_style(
+    let bar = ProgressBar::new(total).with_style(
         ProgressStyle::with_template(&format!("{{bar:30}} {{pos}}/{{len}} {what}"))
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    )
+    );
+    crate::interrupt::remember_bar(&bar);
+    bar
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     let loaded = saved::load(&name, &bytes, &device, &options.inputs)?;
     let mut gets = Vec::new();
     for get in &options.get {
-        let (output, path) = saved::split("--get", get)?;
+        let (output, path) = saved::split("--get", "NAME=FILE", get)?;
         if !loaded.outputs().chain(loaded.inputs()).any(|port| port.name == output) {
             let names: Vec<&str> = loaded.outputs().map(|port| port.name.as_str()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -95,7 +95,8 @@ fn launch(options: &Run, executable: &Executable, stream: &Stream, launches: u64
 fn wait(executable: &Executable, stream: &Stream, end: Option<(Instant, Duration)>) -> Result<(), Failure> {
     let Some((end, timeout)) = end else { return Ok(stream.synchronize()?) };
     loop {
-        match stream.synchronize_timeout(TURN) {
+        let turn = TURN.min(end.saturating_duration_since(Instant::now()));
+        match stream.synchronize_timeout(turn) {
             Err(error) if error.kind() == gridloom::ErrorKind::Timeout && Instant::now() < end => {}
             Err(error) if error.kind() == gridloom::ErrorKind::Timeout => {
                 executable.cancel();

@@ -60,16 +60,16 @@ pub(crate) fn reset(loaded: &LoadedGraph, bytes: &[u8], inputs: &Inputs) -> Resu
     inputs.set.iter().try_for_each(|setting| set(loaded, setting))
 }
 
-/// Splits `NAME=VALUE`.
-pub(crate) fn split<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
+/// Splits `NAME=VALUE`. The form is what a user is told to write.
+pub(crate) fn split<'a>(option: &str, form: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-        _ => Err(format!("{option} {text}: write it as NAME=VALUE").into()),
+        _ => Err(format!("{option} {text}: write it as {option} {form}").into()),
     }
 }
 
 fn set(loaded: &LoadedGraph, setting: &str) -> Result<(), Failure> {
-    let (name, value) = split("--set", setting)?;
+    let (name, value) = split("--set", "NAME=VALUE", setting)?;
     let Some(port) = loaded.inputs().find(|port| port.name == name) else {
         let names: Vec<&str> = loaded.inputs().map(|port| port.name.as_str()).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -90,33 +90,43 @@ fn set(loaded: &LoadedGraph, setting: &str) -> Result<(), Failure> {
 /// Returns an array in which every element is the number that a text is. Returns `None` if the text
 /// is no number.
 fn number(port: &Port, text: &str) -> Option<Result<Array, String>> {
-    let DType { code, size } = port.dtype;
     let float: f64 = text.parse().ok()?;
-    let whole: Option<i128> = text.parse().ok();
-    let out_of_range = || Err(format!("{text} does not fit an element of type {}", port.dtype));
-    let bytes: Result<Vec<u8>, String> = match (code, size, whole) {
-        ('f', 2, _) => Ok(half::f16::from_f64(float).to_le_bytes().to_vec()),
-        ('f', 4, _) => Ok((float as f32).to_le_bytes().to_vec()),
-        ('f', 8, _) => Ok(float.to_le_bytes().to_vec()),
-        ('i' | 'u' | 'b', size, Some(whole)) => {
-            let bits = 8 * size;
-            let (low, high) = match code {
-                'i' => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-                'b' => (0, 1),
-                _ => (0, (1i128 << bits) - 1),
-            };
-            match (low..=high).contains(&whole) {
-                true => Ok(whole.to_le_bytes()[..size as usize].to_vec()),
-                false => out_of_range(),
-            }
-        }
-        ('i' | 'u' | 'b', ..) => out_of_range(),
-        _ => Err(format!("elements of type {} cannot be given as a number; give an npy file", port.dtype)),
-    };
-    Some(bytes.and_then(|bytes| {
+    Some(element_of(port.dtype, text, float).and_then(|bytes| {
         let data = bytes.repeat(port.len() as usize);
         Array::new(port.dtype, port.shape.clone(), data).map_err(|error| error.to_string())
     }))
+}
+
+/// Returns the bytes of an element that is this number, written as `text`. A number with a fraction
+/// is rounded to a type of such numbers, and no number becomes another whole number.
+fn element_of(dtype: DType, text: &str, float: f64) -> Result<Vec<u8>, String> {
+    let DType { code, size } = dtype;
+    let bits = 8 * size;
+    let (low, high) = match code {
+        'f' => {
+            let (bytes, rounded) = match size {
+                2 => (half::f16::from_f64(float).to_le_bytes().to_vec(), half::f16::from_f64(float).to_f64()),
+                4 => ((float as f32).to_le_bytes().to_vec(), f64::from(float as f32)),
+                _ => (float.to_le_bytes().to_vec(), float),
+            };
+            let names_infinity = text.trim_start_matches(['+', '-']).to_ascii_lowercase().starts_with("inf");
+            return match rounded.is_infinite() && !names_infinity {
+                true => Err(format!("{text} is too large for an element of type {dtype}")),
+                false => Ok(bytes),
+            };
+        }
+        'i' => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        'u' => (0, (1i128 << bits) - 1),
+        'b' => (0, 1),
+        _ => return Err(format!("elements of type {dtype} cannot be given as a number; give an npy file")),
+    };
+    // Forms such as 1e3 are whole numbers too.
+    let is_whole = float.fract() == 0.0 && float.abs() <= 2f64.powi(53);
+    let whole: Option<i128> = text.parse().ok().or(is_whole.then_some(float as i128));
+    match whole.filter(|whole| (low..=high).contains(whole)) {
+        Some(whole) => Ok(whole.to_le_bytes()[..size as usize].to_vec()),
+        None => Err(format!("write a whole number from {low} to {high}, or an npy file")),
+    }
 }
 
 /// Describes an array in a line: type, shape, and the first elements.
@@ -166,10 +176,38 @@ mod tests {
     }
 
     #[test]
+    fn numbers_become_elements_of_any_type_or_are_refused() {
+        let bytes =
+            |dtype: &str, text: &str| element_of(DType::parse(dtype).unwrap(), text, text.parse().unwrap());
+        assert_eq!(bytes("<i4", "-2147483648"), Ok(i32::MIN.to_le_bytes().to_vec()));
+        assert_eq!(bytes("<i4", "1e3"), Ok(1000i32.to_le_bytes().to_vec()));
+        assert_eq!(bytes("<u8", "18446744073709551615"), Ok(vec![0xff; 8]));
+        assert_eq!(bytes("|b1", "1"), Ok(vec![1]));
+        assert_eq!(bytes("<f2", "65504"), Ok(half::f16::MAX.to_le_bytes().to_vec()));
+        assert_eq!(bytes("<f4", "-inf"), Ok(f32::NEG_INFINITY.to_le_bytes().to_vec()));
+        assert!(bytes("<f4", "NaN").is_ok());
+        for (dtype, text) in [
+            ("<i4", "2147483648"),
+            ("<i4", "3.5"),
+            ("<i4", "NaN"),
+            ("<i8", "1e300"),
+            ("|u1", "-1"),
+            ("|b1", "2"),
+            ("<f2", "65536"),
+            ("<f4", "1e39"),
+            ("<f8", "1e999"),
+            ("<c8", "1"),
+            ("|V4", "1"),
+        ] {
+            assert!(bytes(dtype, text).is_err(), "{text} as {dtype}");
+        }
+    }
+
+    #[test]
     fn a_setting_has_a_name_and_a_value() {
-        assert_eq!(split("--set", "x=a=b").unwrap(), ("x", "a=b"));
+        assert_eq!(split("--set", "NAME=VALUE", "x=a=b").unwrap(), ("x", "a=b"));
         for wrong in ["x", "=1", "x="] {
-            assert!(split("--set", wrong).is_err());
+            assert!(split("--set", "NAME=VALUE", wrong).is_err());
         }
     }
 }

@@ -150,7 +150,7 @@ impl Outputs {
     /// Writes the graph in its first state, and the picture. Returns the names of the files.
     fn write(self, scene: &dyn Scene, film: &Image) -> Checked<Vec<String>> {
         let mut written = Vec::new();
-        let mut write = |destination: Option<Destination>, bytes: &dyn Fn() -> Result<Vec<u8>>| {
+        let mut write = |destination: Option<Destination>, bytes: &dyn Fn() -> Checked<Vec<u8>>| {
             if let Some(destination) = destination {
                 let name = destination.path().display().to_string();
                 destination.write(&bytes()?)?;
@@ -159,9 +159,9 @@ impl Outputs {
             Ok::<_, Failure>(())
         };
         write(self.dot, &|| Ok(scene.graph().to_dot().into_bytes()))?;
-        write(self.save, &|| scene.saver()?.to_bytes())?;
+        write(self.save, &|| Ok(scene.saver()?.to_bytes()?))?;
         write(self.svg, &|| Ok(film.to_svg().into_bytes()))?;
-        write(self.png, &|| Ok(film.to_png()))?;
+        write(self.png, &|| Ok(film.to_png()?))?;
         Ok(written)
     }
 }

@@ -15,6 +15,10 @@ use crate::image::Image;
 const TOLERANCE: f32 = 5e-4;
 /// How far the device may be from the host.
 const ACCURACY: f32 = 1e-4;
+/// The potential beside a charge, which pictures show brightest.
+const HIGHEST: f32 = 2.0;
+/// How much more pictures tell small potentials apart than large ones.
+const SPREAD: f32 = 8.0;
 
 /// One pass over a square of rows of `width`, whose edge stays 0. Collects the largest change.
 #[kernel]
@@ -119,8 +123,8 @@ impl Scene for Field {
     }
 
     fn picture(&self) -> Result<Image> {
-        // Roots show what is far from the charges.
-        let shown = |value: &f32| 0.5 + 0.5 * value.signum() * value.abs().min(1.0).sqrt();
+        // Close to the charges the potential is many times what it is elsewhere.
+        let shown = |value: &f32| 0.5 + 0.5 * (SPREAD * value).asinh() / (SPREAD * HIGHEST).asinh();
         Ok(Image::new(self.width, self.now.to_vec()?.iter().map(shown).collect()))
     }
 

@@ -1,12 +1,13 @@
 //! Terminals of all kinds, on a pseudo-terminal.
 
-use crate::support::command;
+use crate::support::{Folder, command, succeeds};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::Stdio;
 
-/// Runs the command on a terminal of this width, and returns what it showed.
-fn on_terminal(args: &[&str], columns: u16, variables: &[(&str, &str)]) -> String {
+/// Returns the two ends of a terminal of this width: ours, and the one that a command has.
+fn terminal(columns: u16) -> (File, OwnedFd) {
     let (mut ours, mut theirs) = (-1, -1);
     let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: two descriptors are written, and the size lives across the call.
@@ -14,7 +15,26 @@ fn on_terminal(args: &[&str], columns: u16, variables: &[(&str, &str)]) -> Strin
         unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null(), &size) };
     assert_eq!(opened, 0, "a pseudo-terminal");
     // SAFETY: both descriptors were just opened, and nobody else has them.
-    let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    unsafe { (OwnedFd::from_raw_fd(ours).into(), OwnedFd::from_raw_fd(theirs)) }
+}
+
+/// Reads what a command shows until it ends, or until `enough`.
+fn read_until(ours: &mut File, enough: impl Fn(&str) -> bool) -> String {
+    let mut shown = Vec::new();
+    let mut part = [0; 4096];
+    // Linux fails with EIO at the end.
+    while let Ok(read) = ours.read(&mut part) {
+        shown.extend_from_slice(&part[..read]);
+        if read == 0 || enough(&String::from_utf8_lossy(&shown)) {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+/// Runs the command on a terminal of this width, and returns what it showed.
+fn on_terminal(args: &[&str], columns: u16, variables: &[(&str, &str)]) -> String {
+    let (mut ours, theirs) = terminal(columns);
     let mut command = command(args);
     command.env("TERM", "xterm-256color").envs(variables.iter().copied());
     command.stdout(theirs.try_clone().expect("a descriptor")).stderr(theirs);
@@ -22,18 +42,9 @@ fn on_terminal(args: &[&str], columns: u16, variables: &[(&str, &str)]) -> Strin
     // The command's copies of the terminal are the last ones, so that reading ends with the
     // command.
     drop(command);
-    let mut shown = Vec::new();
-    let mut ours = File::from(ours);
-    let mut part = [0; 4096];
-    // Linux fails with EIO at the end.
-    while let Ok(read) = ours.read(&mut part) {
-        if read == 0 {
-            break;
-        }
-        shown.extend_from_slice(&part[..read]);
-    }
+    let shown = read_until(&mut ours, |_| false);
     assert!(child.wait().expect("it ends").success());
-    String::from_utf8_lossy(&shown).into_owned()
+    shown
 }
 
 const HEAT: [&str; 4] = ["demo", "heat", "--device", "cpu"];
@@ -79,5 +90,30 @@ fn a_narrow_terminal_wraps_no_line_of_the_picture() {
         assert_eq!(picture.len(), 10, "{shown:?}");
         let room = usize::from(columns).max(10);
         assert!(picture.iter().all(|line| line.len() <= room), "{columns}: {picture:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_clears_its_bar_and_leaves_no_files() {
+    let folder = Folder::new("interrupted");
+    let heat = folder.path("heat.gridloom");
+    succeeds(&["demo", "heat", "--device", "cpu", "--save", &heat]);
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let get = format!("rod={}", folder.path("rod.npy"));
+        let (mut ours, theirs) = terminal(120);
+        let mut command =
+            command(&["run", &heat, "--device", "cpu", "--repeat", "1000000000", "--get", &get]);
+        command.env("TERM", "xterm-256color").stdout(Stdio::null()).stderr(theirs);
+        let mut child = command.spawn().expect("the command was built with this test");
+        drop(command);
+        let shown = read_until(&mut ours, |shown| shown.contains("launches"));
+        assert!(shown.contains("/1000000000 launches"), "{shown:?}");
+        // SAFETY: the process was started above and has not been waited for.
+        let sent = unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+        assert_eq!(sent, 0);
+        let rest = read_until(&mut ours, |_| false);
+        assert_eq!(child.wait().expect("it ends").code(), Some(130));
+        assert!(rest.ends_with("\r\x1b[2K"), "the line is empty: {rest:?}");
+        assert_eq!(folder.names(), ["heat.gridloom"]);
     }
 }

@@ -1,0 +1,58 @@
+//! Ctrl-C and its like: files that are half written are removed, and a progress bar is cleared.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, Once};
+
+use indicatif::ProgressBar;
+
+/// The status of a command that was interrupted, as shells count it.
+const INTERRUPTED: i32 = 130;
+
+/// What an interrupted command leaves behind.
+#[derive(Default)]
+struct Unfinished {
+    files: Vec<PathBuf>,
+    bar: Option<ProgressBar>,
+}
+
+static UNFINISHED: Mutex<Unfinished> = Mutex::new(Unfinished { files: Vec::new(), bar: None });
+
+fn unfinished() -> MutexGuard<'static, Unfinished> {
+    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Remembers a file that is removed if the command is interrupted.
+pub(crate) fn remember_file(path: &Path) {
+    watch();
+    unfinished().files.push(path.to_owned());
+}
+
+/// Forgets a file that has its place now, or is gone.
+pub(crate) fn forget_file(path: &Path) {
+    unfinished().files.retain(|file| file != path);
+}
+
+/// Remembers the bar that is cleared if the command is interrupted.
+pub(crate) fn remember_bar(bar: &ProgressBar) {
+    watch();
+    unfinished().bar = Some(bar.clone());
+}
+
+/// Handles interrupts from now on. Signals that somebody chose to ignore, as `nohup` does, stay
+/// ignored.
+fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a handler, an interrupt ends the command without tidying.
+        let _ = ctrlc::try_set_handler(|| {
+            let left = std::mem::take(&mut *unfinished());
+            if let Some(bar) = left.bar {
+                bar.finish_and_clear();
+            }
+            for file in left.files {
+                let _ = std::fs::remove_file(file);
+            }
+            std::process::exit(INTERRUPTED);
+        });
+    });
+}
