@@ -2,9 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::recording::{NodeRecording, Recording};
+use super::recording::{NodeRecording, Recording, greatest_divisor};
 use super::timeline::{NodeRun, PointId, Timeline};
-use super::{CriticalSpan, NodeProfile, Profile, Span};
+use super::{CriticalSpan, NodeProfile, Profile, Span, uncertainty};
 use crate::executable::Report;
 use crate::graph::{Definition, GraphKey, NodeKey};
 use crate::op::{NodeKind, Role};
@@ -26,6 +26,11 @@ pub(crate) struct Facts<'a> {
 /// Makes a profile of a launch of this definition.
 pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: Facts<'_>) -> Profile {
     bound_cost(&mut recording);
+    let stamps =
+        recording.nodes.iter().flat_map(|node| &node.runs).flat_map(|run| [run.start_ns, run.end_ns]);
+    let step =
+        stamps.map(|at| at.abs_diff(recording.launch.0)).fold(recording.cost.step_ns, greatest_divisor);
+    recording.cost.step_ns = step;
     let recording = &recording;
     let timeline = Timeline::new(definition, facts.disabled, recording);
     let ids = numbers(definition);
@@ -36,6 +41,8 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
         launch_ns: timeline.end_ns,
         measured_ns: timeline.raw_end_ns,
         node_cost_ns: cost.inside_ns + cost.between_ns,
+        uncertainty_ns: cost.spread_ns + cost.step_ns,
+        clock_step_ns: cost.step_ns,
         enqueue_ns: facts.enqueue_ns,
         wall_ns: facts.wall_ns,
         remarks: facts.remarks,
@@ -101,6 +108,7 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
     }
     profile.critical_gap_ns = profile.launch_ns.saturating_sub(profile.critical_ns);
     totals(&mut profile, recording, &ids, &rows);
+    uncertainty::add(&mut profile);
     let all = (profile.host_ns + profile.device_ns) as f64;
     let over = |time: u64| if time == 0 { 0.0 } else { all / time as f64 };
     profile.parallelism = over(profile.launch_ns);
@@ -114,7 +122,11 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
 fn bound_cost(recording: &mut Recording) {
     let often = recording.nodes.iter().filter(|node| node.count >= OFTEN);
     if let Some(least) = often.map(|node| node.total_ns / node.count).min() {
-        recording.cost.inside_ns = recording.cost.inside_ns.min(least);
+        let cost = &mut recording.cost;
+        if least < cost.inside_ns {
+            // All that is known of the cost now is that it is no more than this.
+            (cost.inside_ns, cost.spread_ns) = (least, least);
+        }
     }
 }
 

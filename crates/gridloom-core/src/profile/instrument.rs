@@ -253,9 +253,7 @@ impl Instrumented {
             Run { start_ns: word(at), end_ns: word(at + 1), thread: None }
         };
         let empty: Vec<Run> = self.empty.iter().map(|&timer| run(timer, 0)).collect();
-        let inside = empty.iter().map(|run| run.end_ns.saturating_sub(run.start_ns));
-        let between = empty.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns));
-        let cost = Cost { inside_ns: median(inside.collect()), between_ns: median(between.collect()) };
+        let cost = Cost::of_empty(&empty);
         let begin = empty.last().map_or(0, |run| run.end_ns);
         let mut nodes = Vec::new();
         for &(node, timer) in &self.timers {
@@ -276,11 +274,6 @@ impl Instrumented {
         let launch = (begin, end.unwrap_or(begin).max(begin));
         Ok(Recording { nodes, launch, cost, kernels: Vec::new() })
     }
-}
-
-fn median(mut times: Vec<u64>) -> u64 {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
 /// Returns what a reader should know about times from timer kernels in a graph.

@@ -6,6 +6,7 @@
 //! | `instrument` | a copy of a graph with timer kernels around its nodes, for devices that cannot measure by themselves |
 //! | `timeline` | the runs of all nodes as points with causes, the removal of what measuring costs, the critical path |
 //! | `analysis` | times of each node and gaps |
+//! | `uncertainty` | how far off the times may be |
 //! | `table`, `trace` | a profile for people, and for trace viewers |
 
 mod analysis;
@@ -16,6 +17,7 @@ mod table;
 mod tests;
 mod timeline;
 mod trace;
+mod uncertainty;
 
 pub(crate) use analysis::{Facts, analyse};
 pub use recording::{Cost, KernelWork, NodeRecording, Recording, Run};
@@ -83,6 +85,13 @@ pub struct Profile {
     pub measured_ns: u64,
     /// The cost of measuring one run of a node. It is subtracted from all other times.
     pub node_cost_ns: u64,
+    /// How far off the time of a single run may be: how much the cost of measuring differs from run
+    /// to run, and the step of the clock. [`NodeProfile::uncertainty_ns`] has that of each node.
+    #[serde(default)]
+    pub uncertainty_ns: u64,
+    /// The step of the clock, if it could be told.
+    #[serde(default)]
+    pub clock_step_ns: u64,
     /// The host's time in the call that launches.
     pub enqueue_ns: u64,
     /// The host's time from that call until it learned of the end.
@@ -148,6 +157,10 @@ pub struct NodeProfile {
     pub min_ns: u64,
     /// The longest run.
     pub max_ns: u64,
+    /// How far off the time of one run may be. For conditionals and embedded graphs this includes
+    /// what is inside them.
+    #[serde(default)]
+    pub uncertainty_ns: u64,
     /// The time between the end of its dependencies and its start, in the runs that were kept.
     pub gap_ns: u64,
     /// Its time on the critical path, in the runs that were kept. For a conditional this includes
@@ -167,11 +180,22 @@ pub struct NodeProfile {
 }
 
 impl NodeProfile {
-    /// Returns the rate of a copy or fill. Returns `None` for other nodes, and if it took no time
-    /// that could be measured.
+    /// Returns the mean time of a run.
+    pub fn mean_ns(&self) -> u64 {
+        self.busy_ns.checked_div(self.runs).unwrap_or(0)
+    }
+
+    /// Returns whether the mean time of a run is longer than it may be off. Otherwise the node takes
+    /// next to nothing, and the profile cannot tell how much.
+    pub fn is_reliable(&self) -> bool {
+        self.mean_ns() > self.uncertainty_ns
+    }
+
+    /// Returns the rate of a copy or fill. Returns `None` for other nodes, and if its time is not
+    /// reliable.
     pub fn bytes_per_second(&self) -> Option<f64> {
         let bytes = self.bytes? as f64 * self.runs as f64;
-        (self.busy_ns > 0).then(|| bytes * 1e9 / self.busy_ns as f64)
+        self.is_reliable().then(|| bytes * 1e9 / self.busy_ns as f64)
     }
 }
 

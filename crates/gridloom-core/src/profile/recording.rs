@@ -22,6 +22,44 @@ pub struct Cost {
     pub inside_ns: u64,
     /// The time between the end of a node and the start of the next one.
     pub between_ns: u64,
+    /// How much the cost differs from node to node: nine of ten nodes that do nothing are within
+    /// this of the others' median.
+    pub spread_ns: u64,
+    /// The step of the clock.
+    pub step_ns: u64,
+}
+
+impl Cost {
+    /// Returns the cost that follows from runs of nodes that did nothing, one after the other.
+    pub fn of_empty(runs: &[Run]) -> Self {
+        let inside: Vec<u64> = runs.iter().map(|run| run.end_ns.saturating_sub(run.start_ns)).collect();
+        let between: Vec<u64> =
+            runs.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)).collect();
+        let (inside_ns, between_ns) = (quantile(&inside, 1, 2), quantile(&between, 1, 2));
+        let from = |median: u64, times: &[u64]| -> Vec<u64> {
+            times.iter().map(|time| time.abs_diff(median)).collect()
+        };
+        let spread_ns = quantile(&from(inside_ns, &inside), 9, 10);
+        let step_ns = inside.iter().chain(&between).copied().fold(0, greatest_divisor);
+        Cost { inside_ns, between_ns, spread_ns, step_ns }
+    }
+}
+
+/// Returns a value that the given share of all values does not exceed.
+fn quantile(values: &[u64], share: usize, of: usize) -> u64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((last * share).div_ceil(of)).copied().unwrap_or(0)
+}
+
+/// Returns the greatest common divisor. All times of a clock that advances in steps are multiples
+/// of its step.
+pub(super) fn greatest_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 /// The times of one node. A node never runs twice at once.

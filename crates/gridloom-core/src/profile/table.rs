@@ -44,8 +44,8 @@ impl fmt::Display for Profile {
         writeln!(f)?;
         writeln!(
             f,
-            "{:<width$}  {:<8}  {:>7}  {:>9}  {:>6}  {:>9}  {:>9}  {:>9}",
-            "node", "kind", "runs", "time", "share", "each", "gap", "critical"
+            "{:<width$}  {:<8}  {:>7}  {:>9}  {:>6}  {:>9}  {:>9}  {:>9}  {:>9}",
+            "node", "kind", "runs", "time", "share", "each", "±", "gap", "critical"
         )?;
         for (row, name) in shown.iter().zip(&names) {
             if row.disabled {
@@ -53,14 +53,14 @@ impl fmt::Display for Profile {
                 continue;
             }
             let share = 100.0 * row.busy_ns as f64 / self.launch_ns.max(1) as f64;
-            let each = row.busy_ns.checked_div(row.runs).unwrap_or(0);
             write!(
                 f,
-                "{name:<width$}  {:<8}  {:>7}  {:>9}  {share:>5.1}%  {:>9}  {:>9}  {:>9}",
+                "{name:<width$}  {:<8}  {:>7}  {:>9}  {share:>5.1}%  {:>9}  {:>9}  {:>9}  {:>9}",
                 row.kind,
                 row.runs,
                 ns(row.busy_ns),
-                ns(each),
+                ns(row.mean_ns()),
+                ns(row.uncertainty_ns),
                 ns(row.gap_ns),
                 ns(row.critical_ns)
             )?;
@@ -124,6 +124,9 @@ fn remarks(row: &NodeProfile) -> String {
     }
     if row.on_host {
         remarks.push("on the host".to_owned());
+    }
+    if row.runs > 0 && !row.is_reliable() {
+        remarks.push("too short to tell".to_owned());
     }
     remarks.join(", ")
 }

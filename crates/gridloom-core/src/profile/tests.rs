@@ -37,10 +37,20 @@ fn runs(node: &Node, runs: &[(u64, u64, Option<u32>)]) -> NodeRecording {
 }
 
 fn profile(graph: &Graph, nodes: Vec<NodeRecording>, end: u64, cost: Cost) -> Profile {
+    profile_by("workers", graph, nodes, end, cost)
+}
+
+fn profile_by(
+    method: &'static str,
+    graph: &Graph,
+    nodes: Vec<NodeRecording>,
+    end: u64,
+    cost: Cost,
+) -> Profile {
     let recording = Recording { nodes, launch: (0, end), cost, kernels: Vec::new() };
     let facts = Facts {
         device: String::new(),
-        method: "workers",
+        method,
         report: &Report::default(),
         disabled: &FxHashSet::default(),
         enqueue_ns: 0,
@@ -135,7 +145,7 @@ fn runs_that_take_no_longer_than_measuring_stay_in_order() {
     let all: Vec<_> = (0..20).map(|pass| (starts[pass], starts[pass] + time(pass as u64), None)).collect();
     let end = all[19].1;
     let nodes = vec![runs(&repeat, &[(0, end, None)]), runs(&inside, &all)];
-    let cost = Cost { inside_ns: 10, between_ns: 10 };
+    let cost = Cost { inside_ns: 10, between_ns: 10, ..Cost::default() };
     let profile = profile(&graph, nodes, end, cost);
     let id = profile.node("inside").map_or(1, |node| node.id);
     let passes: Vec<_> =
@@ -152,7 +162,78 @@ fn measuring_costs_no_more_than_what_ran_often_took() {
     let inside = fill(&device, &repeat.body_handle(0), &[], "inside");
     let all: Vec<_> = (0..100).map(|pass| (50 * pass, 50 * pass + 30 + pass % 2 * 10, None)).collect();
     let nodes = vec![runs(&repeat, &[(0, 5000, None)]), runs(&inside, &all)];
-    let profile = profile(&graph, nodes, 5000, Cost { inside_ns: 700, between_ns: 5 });
+    let profile = profile(&graph, nodes, 5000, Cost { inside_ns: 700, between_ns: 5, ..Cost::default() });
     assert_eq!(profile.node_cost_ns, 40);
+    // The cost may be anything up to this bound.
+    assert_eq!(profile.uncertainty_ns, 35 + profile.clock_step_ns);
     assert_eq!(profile.nodes.iter().find(|node| node.runs == 100).unwrap().busy_ns, 250);
+}
+
+#[test]
+fn the_cost_of_measuring_has_a_spread_and_the_clock_a_step() {
+    let run = |start_ns: u64, end_ns: u64| Run { start_ns, end_ns, thread: None };
+    // Ten take 64 to 128, a last one is interrupted.
+    let mut runs: Vec<Run> = (0..10).map(|at| run(1000 * at + 8, 1000 * at + 72 + 64 * (at % 2))).collect();
+    runs.push(run(10_008, 60_008));
+    let cost = Cost::of_empty(&runs);
+    assert_eq!((cost.inside_ns, cost.spread_ns, cost.step_ns), (128, 64, 8));
+    assert_eq!(Cost::of_empty(&[]), Cost::default());
+}
+
+#[test]
+fn times_that_may_be_off_by_more_than_they_are_long_are_not_reliable() {
+    let device = NullDevice::new();
+    let graph = Graph::new(&device);
+    let short = fill(&device, &graph, &[], "short");
+    let long = fill(&device, &graph, &[&short], "long");
+    let nodes = vec![runs(&short, &[(101, 201, None)]), runs(&long, &[(300, 1300, None)])];
+    let cost = Cost { inside_ns: 60, between_ns: 10, spread_ns: 50, step_ns: 32 };
+    let profile = profile(&graph, nodes, 1300, cost);
+    // The stamps show that the clock advances by single nanoseconds.
+    assert_eq!((profile.clock_step_ns, profile.uncertainty_ns), (1, 51));
+    let [short, long] = ["short", "long"].map(|name| profile.node(name).unwrap());
+    assert_eq!((short.mean_ns(), short.uncertainty_ns, short.is_reliable()), (40, 51, false));
+    assert_eq!((long.mean_ns(), long.uncertainty_ns, long.is_reliable()), (940, 51, true));
+    assert!(short.bytes_per_second().is_none() && long.bytes_per_second().is_some());
+    let table = profile.to_string();
+    let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("short").contains("51 ns") && line("short").contains("too short to tell"), "{table}");
+    assert!(!line("long").contains("too short to tell"), "{table}");
+    let trace: serde_json::Value = serde_json::from_str(&profile.to_chrome_trace()).unwrap();
+    let facts = |name: &str| {
+        let events = trace["traceEvents"].as_array().unwrap();
+        events.iter().find(|event| event["name"] == name).unwrap()["args"].clone()
+    };
+    assert_eq!((&facts("short")["reliable"], &facts("short")["uncertainty_ns"]), (&false.into(), &51.into()));
+    assert!(facts("long")["reliable"].is_null());
+}
+
+#[test]
+fn what_is_inside_a_loop_adds_to_how_far_off_the_loop_may_be() {
+    let device = NullDevice::new();
+    let graph = Graph::new(&device);
+    let repeat = repeat(&graph);
+    repeat.set_name("loop").unwrap();
+    let inside = fill(&device, &repeat.body_handle(0), &[], "inside");
+    let all: Vec<_> = (0..5).map(|pass| (101 * pass, 101 * pass + 50, None)).collect();
+    let nodes = vec![runs(&repeat, &[(0, 505, None)]), runs(&inside, &all)];
+    let profile = profile(&graph, nodes, 505, Cost { spread_ns: 9, step_ns: 1, ..Cost::default() });
+    assert_eq!(profile.node("loop").unwrap().uncertainty_ns, 10 + 5 * 10);
+}
+
+#[test]
+fn fills_between_timer_kernels_may_be_off_by_the_shortest_of_them() {
+    let device = NullDevice::new();
+    let graph = Graph::new(&device);
+    let one = fill(&device, &graph, &[], "one");
+    let other = fill(&device, &graph, &[&one], "other");
+    let nodes = || vec![runs(&one, &[(0, 3001, None)]), runs(&other, &[(3100, 90_000, None)])];
+    let cost = Cost { spread_ns: 9, step_ns: 1, ..Cost::default() };
+    let by = |method: &'static str| profile_by(method, &graph, nodes(), 90_000, cost);
+    let timed = by("timer kernels");
+    assert_eq!(timed.nodes.iter().map(|row| row.uncertainty_ns).collect::<Vec<_>>(), [3011, 3011]);
+    assert_eq!(timed.nodes.iter().map(|row| row.is_reliable()).collect::<Vec<_>>(), [false, true]);
+    assert!(timed.remarks.iter().any(|remark| remark.contains("fills and copies")), "{:?}", timed.remarks);
+    let worked = by("workers");
+    assert_eq!((worked.nodes[0].uncertainty_ns, worked.remarks.len()), (10, 0));
 }

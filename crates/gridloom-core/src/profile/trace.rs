@@ -19,7 +19,10 @@ impl Profile {
                 .map_or_else(|| rows.of(span, |outer| self.is_inside(span.node, outer)), u64::from);
             let node = self.nodes.binary_search_by_key(&span.node, |node| node.id);
             let Ok(node) = node.map(|at| &self.nodes[at]) else { continue };
-            let mut facts = json!({ "node": span.node });
+            let mut facts = json!({ "node": span.node, "uncertainty_ns": node.uncertainty_ns });
+            if !node.is_reliable() {
+                facts["reliable"] = json!(false);
+            }
             if !span.pass.is_empty() {
                 facts["pass"] = json!(span.pass);
             }

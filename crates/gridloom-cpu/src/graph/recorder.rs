@@ -135,15 +135,8 @@ impl LaunchRecorder {
             empty.end(0, 0, start);
         }
         let runs = std::mem::take(&mut empty.steps[0][0].lock().runs);
-        let inside = runs.iter().map(|run| run.end_ns - run.start_ns).collect();
-        let between = runs.windows(2).map(|pair| pair[1].start_ns - pair[0].end_ns).collect();
-        Cost { inside_ns: median(inside), between_ns: median(between) }
+        Cost::of_empty(&runs)
     }
-}
-
-fn median(mut times: Vec<u64>) -> u64 {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
 impl Recorder for LaunchRecorder {
