@@ -1,8 +1,8 @@
 // What colour a node has, by kind or by time. Both scales also differ in lightness, so that they read without colour vision.
 const KIND_COLOURS = {
   kernel: '#4c78a8', memcpy: '#54a24b', memset: '#88c9a1', alloc: '#b79a20', free: '#d8c373', callback: '#e45756',
-  event_record: '#9d755d', record: '#9d755d', event_wait: '#bab0ac', wait: '#bab0ac', child: '#79706e', if: '#b279a2', if_else: '#b279a2', 'if-else': '#b279a2', while: '#d67195',
-  switch: '#b279a2', empty: '#c8ccd2', opaque: '#5f6b7a',
+  event_record: '#9d755d', record: '#9d755d', event_wait: '#bab0ac', wait: '#bab0ac', child: '#79706e', if: '#c98bb9', if_else: '#a35f92', 'if-else': '#a35f92', while: '#d67195',
+  switch: '#7c4a8c', empty: '#c8ccd2', opaque: '#5f6b7a',
 };
 // Longer is darker on a light page, and brighter on a dark one.
 const HEAT = {
@@ -25,7 +25,7 @@ function fillOf(node, mode) {
   if (mode === 'time') {
     if (!node.times) return css('--untimed');
     // The square root spreads short times apart.
-    return heat(Math.sqrt(node.times.busy_ns / longest));
+    return heat(Math.sqrt(node.times.busy_ns / Math.max(1, longest)));
   }
   return KIND_COLOURS[node.kind] || '#8f99a6';
 }

@@ -2,7 +2,7 @@
 const NODE = { height: 34, gap: 18, layerGap: 34, pad: 12, head: 36, minWidth: 90, maxWidth: 240 };
 // Layers wider than this, or than the whole graph would be as a square, are broken into rows. Graphs much taller than
 // wide are broken into columns.
-const WRAP_WIDTH = 3200, TALL = 1.5, COLUMN_GAP = 70;
+const WRAP_WIDTH = 2000, TALL = 1.5, COLUMN_GAP = 70;
 
 const measure = document.createElement('canvas').getContext('2d');
 measure.font = '13px system-ui, sans-serif';
@@ -32,7 +32,7 @@ function elide(text, room) {
 }
 
 function layoutNode(node) {
-  node.width = Math.min(NODE.maxWidth, Math.max(NODE.minWidth, textWidth(node.name) + 24 + (node.bodies.length ? 18 : 0)));
+  node.width = Math.min(NODE.maxWidth, Math.max(NODE.minWidth, textWidth(label(node)) * (node.open ? 1.15 : 1) + 24 + (node.bodies.length ? 18 : 0)));
   node.height = NODE.height;
   if (!node.bodies.length || !node.open) return;
   let x = NODE.pad, tallest = 0;
@@ -43,6 +43,8 @@ function layoutNode(node) {
     x += body.width + NODE.pad;
     tallest = Math.max(tallest, body.y + body.height);
   }
+  // Bodies narrower than the name of their node stand below its middle.
+  if (x < node.width) for (const body of node.bodies) body.x += (node.width - x) / 2;
   node.width = Math.max(node.width, x);
   node.height = tallest + NODE.pad;
 }

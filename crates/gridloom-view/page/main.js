@@ -12,6 +12,7 @@ colour.onchange = () => { colourMode = colour.value; legend(); redraw(); };
 function legend() {
   const made = document.getElementById('legend');
   made.replaceChildren();
+  if (!nodes.size) return;
   const entry = (colour, text) => {
     const item = element('span', null, made), mark = element('i', null, item);
     mark.style.background = colour;
@@ -19,7 +20,7 @@ function legend() {
     return mark;
   };
   if (colourMode === 'time') {
-    for (const share of [0, 0.25, 0.5, 1]) entry(heat(share), duration(longest * share * share));
+    for (const share of longest ? [0, 0.25, 0.5, 1] : [0]) entry(heat(share), duration(longest * share * share));
     if ([...nodes.values()].some(node => !node.times)) entry(css('--untimed'), 'not measured').className = 'outlined';
   } else {
     for (const kind of new Set([...nodes.values()].map(node => node.kind))) entry(KIND_COLOURS[kind] || '#8f99a6', kind);

@@ -5,10 +5,16 @@ const picture = JSON.parse(document.getElementById('picture').textContent);
 const profile = JSON.parse(document.getElementById('profile').textContent);
 const nodes = new Map();
 
+// Names may be empty, and hold characters that would reorder or break what stands beside them.
+function shown(name) {
+  return name.replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, ' ').trim() || '(no name)';
+}
+
 function link(graph, parent) {
   const here = new Map();
   graph.nodes.forEach((node, index) => {
     node.parent = parent;
+    node.name = shown(node.name);
     node.index = index;
     node.before = [];
     node.after = [];
@@ -35,8 +41,14 @@ if (profile) {
     for (let node = nodes.get(step.node); node && !node.critical; node = node.parent) node.critical = true;
   });
 }
-let longest = 1;
+let longest = 0;
 nodes.forEach(node => { if (!node.bodies.length && node.times) longest = Math.max(longest, node.times.busy_ns); });
+
+// What a node is called where there is room for how often it went round.
+function label(node) {
+  const passes = node.times && node.times.passes;
+  return node.name + (passes != null ? '  ×' + passes : '');
+}
 
 function duration(ns) {
   if (ns == null) return '';
@@ -44,6 +56,18 @@ function duration(ns) {
   if (ns < 1e6) return (ns / 1e3).toPrecision(3) + ' µs';
   if (ns < 1e9) return (ns / 1e6).toPrecision(3) + ' ms';
   return (ns / 1e9).toPrecision(3) + ' s';
+}
+
+// A point in time, to compare it with others close by: with the digits that steps of this length need.
+function moment(ns, step) {
+  const [unit, name] = ns < 1e3 ? [1, 'ns'] : ns < 1e6 ? [1e3, 'µs'] : ns < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  return (ns / unit).toFixed(Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9))) + ' ' + name;
+}
+
+// A time that may be off by more than it is long says only that a node takes next to nothing.
+function isUnsure(node) {
+  const times = node.times;
+  return !!times && times.runs > 0 && times.uncertainty_ns > 0 && times.busy_ns / times.runs <= times.uncertainty_ns;
 }
 
 function pathOf(node) {

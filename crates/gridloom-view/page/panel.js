@@ -1,6 +1,9 @@
 // The panel beside the graph: what is known of the selected node, or of the whole.
 const panel = document.getElementById('panel');
 
+// A longer text scrolls in a place of its own.
+const LONG = 300;
+
 function element(name, text, parent) {
   const made = document.createElement(name);
   if (text != null) made.textContent = text;
@@ -13,8 +16,11 @@ function table(rows) {
   for (const [key, value, number] of rows) {
     const row = element('tr', null, made);
     element('td', key, row);
-    const cell = element('td', value, row);
+    const cell = element('td', null, row);
     if (number) cell.className = 'number';
+    const long = value.length > LONG;
+    (long ? element('div', null, cell) : cell).append(value);
+    if (long) cell.firstChild.className = 'long';
   }
 }
 
@@ -50,7 +56,7 @@ function describe(node) {
   }
   if (selectedRun && selectedRun.node === node) {
     element('h3', 'This run', panel);
-    const rows = [['time', duration(selectedRun.end - selectedRun.start), true], ['start', duration(selectedRun.start), true], ['end', duration(selectedRun.end), true]];
+    const rows = [['time', duration(selectedRun.end - selectedRun.start), true], ['start', moment(selectedRun.start, 10), true], ['end', moment(selectedRun.end, 10), true]];
     if (selectedRun.pass && selectedRun.pass.length) rows.push(['pass, from 0', selectedRun.pass.join(' / '), true]);
     if (selectedRun.thread != null) rows.push(['thread', String(selectedRun.thread), true]);
     table(rows);
@@ -60,6 +66,7 @@ function describe(node) {
     element('h3', (times.runs > 1 ? 'All runs' : 'Time') + (node.critical ? ', on the critical path' : ''), panel);
     const rows = [['busy', duration(times.busy_ns), true], ['runs', String(times.runs), true]];
     if (times.runs > 1) rows.push(['one run', duration(times.min_ns) + ' to ' + duration(times.max_ns), true]);
+    if (times.uncertainty_ns) rows.push(['a run may be off by', '± ' + duration(times.uncertainty_ns), true]);
     if (times.passes != null) rows.push(['passes', String(times.passes), true]);
     rows.push(['first start', duration(times.start_ns), true], ['last end', duration(times.end_ns), true]);
     if (profile.launch_ns) rows.push(['share of the launch', (100 * times.busy_ns / profile.launch_ns).toFixed(1) + ' %', true]);
@@ -67,8 +74,9 @@ function describe(node) {
     if (times.gap_ns) rows.push(['waited though ready', duration(times.gap_ns), true]);
     if (times.on_host) rows.push(['runs on', 'the host']);
     if (times.disabled) rows.push(['disabled', 'yes']);
-    if (times.bytes && times.busy_ns) rows.push(['rate', (times.bytes * times.runs / times.busy_ns).toPrecision(3) + ' GB/s', true]);
+    if (times.bytes && times.busy_ns && !isUnsure(node)) rows.push(['rate', (times.bytes * times.runs / times.busy_ns).toPrecision(3) + ' GB/s', true]);
     table(rows);
+    if (isUnsure(node)) element('p', 'This node is too short for its time to be reliable.', panel);
   }
   nodeList('Waits for', node.before);
   nodeList('Then', node.after);
@@ -93,11 +101,13 @@ function overview() {
     ...(profile.enqueue_ns != null ? [['call of launch', duration(profile.enqueue_ns), true]] : []),
     ...(profile.method ? [['measured by', profile.method, true]] : []),
     ...(profile.node_cost_ns ? [['cost, taken off', duration(profile.node_cost_ns) + ' a run', true]] : []),
+    ...(profile.uncertainty_ns ? [['a run may be off by', '± ' + duration(profile.uncertainty_ns), true]] : []),
   ]);
   for (const remark of profile.remarks || []) element('p', remark, panel);
   const slow = [...nodes.values()].filter(node => node.times && !node.bodies.length).sort((a, b) => b.times.busy_ns - a.times.busy_ns).slice(0, 12);
   element('h3', 'Most time', panel);
   const made = element('table', null, panel);
+  made.className = 'names';
   for (const node of slow) {
     const row = element('tr', null, made);
     linkTo(node, element('td', null, row));

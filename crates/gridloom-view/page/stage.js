@@ -16,6 +16,7 @@ function resizeCanvas(target, width, height) {
 
 let waiting = false;
 function redraw() {
+  tip(null);
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(() => { waiting = false; drawGraph(); drawTimeline(); });
@@ -99,15 +100,14 @@ function drawGraph() {
   });
 }
 
-function label(node) {
-  const passes = node.times && node.times.passes;
-  return node.name + (passes != null ? '  ×' + passes : '');
-}
-
 function box(node, radius) {
   pen.beginPath();
   pen.roundRect(node.left, node.top, node.width, node.height, radius);
 }
+
+// The most edges of a kind that are drawn at once. Of more, a share stands for all: they would cover each other, and take
+// seconds to draw.
+const MOST_EDGES = 3000;
 
 function drawEdges(isSeen, colour, critical, accent, tiny) {
   const strokes = { plain: [], programmatic: [], critical: [], selected: [] };
@@ -121,6 +121,14 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
     strokes[kind].push(x1, y1, x2, y2, aside ? edge.around : 0);
   }
   const styles = { plain: [colour, 1.2, []], programmatic: [colour, 1.2, [5, 4]], critical: [critical, 2.2, []], selected: [accent, 2.2, []] };
+  let shown = 0, seen = 0;
+  for (const kind of Object.keys(strokes)) {
+    const all = strokes[kind].length / 5, step = Math.ceil(all / MOST_EDGES);
+    seen += all;
+    if (step > 1) strokes[kind] = strokes[kind].filter((_, at) => Math.floor(at / 5) % step === 0);
+    shown += strokes[kind].length / 5;
+  }
+  document.getElementById('edges').textContent = shown < seen ? shown + ' of ' + seen + ' edges in sight are drawn' : '';
   for (const [kind, points] of Object.entries(strokes)) {
     if (!points.length) continue;
     const [stroke, width, dash] = styles[kind];
@@ -132,7 +140,7 @@ function drawEdges(isSeen, colour, critical, accent, tiny) {
     pen.setLineDash(dash);
     pen.beginPath();
     for (let at = 0; at < points.length; at += 5) {
-      const [x1, y1, x2, y2, around] = points.slice(at, at + 5);
+      const x1 = points[at], y1 = points[at + 1], x2 = points[at + 2], y2 = points[at + 3], around = points[at + 4];
       pen.moveTo(x1, y1);
       if (around) {
         const side = (8 * around - x1 - x2) / 6;
@@ -270,7 +278,8 @@ function tip(node, event, extra) {
   tipBox.hidden = !node;
   if (!node) return;
   const time = node.times ? ' · ' + duration(node.times.busy_ns) : '';
-  tipBox.textContent = node.name + (node.name.startsWith(node.kind) ? '' : ' [' + node.kind + ']') + (extra || time);
+  const name = node.name.length > 120 ? node.name.slice(0, 60) + '…' + node.name.slice(-60) : node.name;
+  tipBox.textContent = name + (node.name.startsWith(node.kind) ? '' : ' [' + node.kind + ']') + (extra || time) + (isUnsure(node) ? ', too short to tell' : '');
   tipBox.style.left = Math.min(event.clientX + 14, innerWidth - tipBox.offsetWidth - 8) + 'px';
   tipBox.style.top = Math.min(event.clientY + 14, innerHeight - tipBox.offsetHeight - 8) + 'px';
 }

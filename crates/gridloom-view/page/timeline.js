@@ -12,7 +12,8 @@ function makeBars() {
   const list = spans
     .map(span => ({ node: nodes.get(span.node), start: span.start_ns, end: span.end_ns, pass: span.pass, thread: span.thread }))
     .filter(bar => bar.node)
-    .sort((a, b) => a.start - b.start || b.end - a.end);
+    // Of runs that start together, an outer one comes before those inside it, and one that took no time before the next.
+    .sort((a, b) => a.start - b.start || depth(a.node) - depth(b.node) || a.end - b.end);
   const ends = [];
   for (const bar of list) {
     let lane = Math.min(depth(bar.node), ends.length);
@@ -72,7 +73,8 @@ function drawTimeline() {
     stripPen.fillStyle = line;
     stripPen.fillRect(x, 0, 1, height);
     stripPen.fillStyle = faint;
-    stripPen.fillText(duration(tick) || '0', x + 4, 9);
+    const text = moment(tick, step);
+    if (x + 8 + stripPen.measureText(text).width < width) stripPen.fillText(text, x + 4, 9);
   }
   // The place in each lane up to which bars were drawn: of many runs within one pixel, one is enough.
   const filled = [];
@@ -96,12 +98,9 @@ function drawTimeline() {
     if (bar.node.critical && !bar.container) { stripPen.fillStyle = critical; stripPen.fillRect(x, y + BAR.height, w, 2); }
     if (w > 40) {
       stripPen.fillStyle = inkOn(fill);
-      stripPen.save();
-      stripPen.beginPath();
-      stripPen.rect(x, y, w, BAR.height);
-      stripPen.clip();
-      stripPen.fillText(bar.node.name, Math.max(x, 0) + 5, y + BAR.height / 2 + 0.5);
-      stripPen.restore();
+      // The letters here are smaller than those that are measured.
+      const left = Math.max(x, 0), room = (Math.min(right, width) - left - 8) * 13 / 11;
+      if (room > 30) stripPen.fillText(elide(bar.node.name, room), left + 5, y + BAR.height / 2 + 0.5);
     }
   }
   for (const [bar, x, y, w] of marked) {

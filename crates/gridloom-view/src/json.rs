@@ -6,6 +6,11 @@ use serde_json::Value;
 use crate::picture::{Body, Edge, Graph, Node, Picture, body_label, reference};
 use crate::{MOST_DEPTH, MOST_NODES, ReadError};
 
+/// The levels of JSON around and in the values of a node, and four for each body around it.
+const MOST_LEVELS: i32 = 4 * MOST_DEPTH as i32 + 64;
+/// Room for the recursion over that many levels, in a build without optimisation too.
+const STACK: usize = 16 << 20;
+
 #[derive(Deserialize)]
 struct File {
     format: String,
@@ -48,8 +53,46 @@ struct EdgeText {
 /// nodes have the same number, or there are more nodes than [`MOST_NODES`] or bodies deeper than
 /// [`MOST_DEPTH`].
 pub fn read(text: &str) -> Result<Picture, ReadError> {
-    let file: File = serde_json::from_str(text)
-        .map_err(|error| ReadError::at(error.line(), format!("no graph in JSON: {error}")))?;
+    refuse_deep(text)?;
+    // A body takes four levels of JSON, so the reader's own limit would be too low. Its recursion
+    // needs more room than a thread may have left.
+    let outcome = std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || parse(text));
+        reader
+            .map_err(|error| ReadError::new(format!("no thread to read with: {error}")))?
+            .join()
+            .unwrap_or_else(|_| Err(ReadError::new("reading the JSON failed")))
+    });
+    let mut picture = outcome?;
+    picture.arrange();
+    Ok(picture)
+}
+
+/// Fails if values are nested deeper than those of any graph that is read.
+fn refuse_deep(text: &str) -> Result<(), ReadError> {
+    let (mut depth, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        if depth > MOST_LEVELS {
+            return Err(ReadError::new(format!("bodies or values are nested deeper than {MOST_DEPTH}")));
+        }
+    }
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<Picture, ReadError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    let file = File::deserialize(&mut reader).and_then(|file| reader.end().map(|()| file));
+    let file = file.map_err(|error| ReadError::at(error.line(), format!("no graph in JSON: {error}")))?;
     if file.format != "gridloom-graph" {
         return Err(ReadError::new(format!("the format is '{}', not 'gridloom-graph'", file.format)));
     }
@@ -58,9 +101,7 @@ pub fn read(text: &str) -> Result<Picture, ReadError> {
     }
     let mut seen = std::collections::HashSet::new();
     let graph = convert(file.graph, 0, &mut seen)?;
-    let mut picture = Picture { title: file.title.unwrap_or_else(|| "graph".to_owned()), graph };
-    picture.arrange();
-    Ok(picture)
+    Ok(Picture { title: file.title.unwrap_or_else(|| "graph".to_owned()), graph })
 }
 
 fn convert(

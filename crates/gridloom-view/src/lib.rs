@@ -21,8 +21,9 @@
 //! | [`json`], [`dot`], [`saved`] | the readers |
 //! | `diff` | the differences between two pictures |
 //! | `layers` | which layer a node is in, and its place there |
-//! | `html`, `svg`, `tree`, `markup` | the writers |
+//! | `html`, `svg`, `tree`, `markup`, `colour` | the writers |
 
+mod colour;
 mod diff;
 pub mod dot;
 mod html;
@@ -42,7 +43,7 @@ pub const MOST_BYTES: usize = 256 << 20;
 /// The most nodes of a picture, including those of bodies.
 pub const MOST_NODES: usize = 1_000_000;
 /// The deepest nesting of bodies.
-pub const MOST_DEPTH: usize = 64;
+pub const MOST_DEPTH: usize = 128;
 
 /// The reason why a text cannot be read as a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +100,7 @@ pub fn read(text: &str) -> Result<Picture, ReadError> {
     if start.starts_with('{') {
         json::read(text)
     } else if start.is_empty() {
-        Err(ReadError::new("the text is empty"))
+        Err(ReadError::new("this is empty"))
     } else {
         dot::read(text)
     }

@@ -165,10 +165,23 @@ fn nesting_without_end_is_refused() {
         text =
             format!(r#"{{ "id": {id}, "name": "n", "kind": "child", "bodies": [{{ "nodes": [{text}] }}] }}"#);
     }
-    // The reader of JSON has a bound of its own, which may come first.
-    assert!(refused(&json(&text, "")).contains("nest") || refused(&json(&text, "")).contains("recursion"));
+    assert!(refused(&json(&text, "")).contains("nested deeper"));
     let dot = format!("digraph {}", "{".repeat(100_000));
     assert!(refused(&dot).contains("nested deeper"));
+}
+
+#[test]
+fn json_is_read_as_deep_as_graphs_are_nested() {
+    let mut text = r#"{ "id": 0, "name": "innermost {[\"", "kind": "child" }"#.to_owned();
+    for id in 1..MOST_DEPTH + 1 {
+        text =
+            format!(r#"{{ "id": {id}, "name": "n", "kind": "child", "bodies": [{{ "nodes": [{text}] }}] }}"#);
+    }
+    let picture = read(&json(&text, "")).expect("a graph");
+    assert!(picture.to_tree().contains("innermost {[\""));
+    for drawn in [picture.to_svg(), picture.to_dot(), picture.to_mermaid(), picture.to_html(None)] {
+        assert!(drawn.contains("innermost"));
+    }
 }
 
 #[test]
@@ -235,4 +248,62 @@ fn a_graph_of_pytorch_is_shown_with_launch_shapes_and_readable_names() {
     assert!(first.facts.contains(&("grid".to_owned(), "4 × 1 × 4".to_owned())), "{:?}", first.facts);
     assert!(picture.graph.nodes.iter().any(|node| node.name == "at::native::vectorized_elementwise_kernel"));
     assert!(picture.graph.nodes.iter().any(|node| node.kind == "memset"));
+}
+
+/// An if/else with an empty branch inside a loop, between two nodes.
+fn nested() -> Picture {
+    read(&json(
+        r#"{ "id": 0, "name": "", "kind": "memset" },
+           { "id": 1, "name": "loop", "kind": "while", "bodies": [{ "nodes": [
+             { "id": 2, "name": "choose", "kind": "if-else", "bodies": [
+               { "nodes": [{ "id": 3, "name": "step", "kind": "kernel" }] }, { "nodes": [] }] }] }] },
+           { "id": 4, "name": "copy", "kind": "memcpy" }"#,
+        r#"{ "from": 0, "to": 1 }, { "from": 1, "to": 4 }"#,
+    ))
+    .expect("a graph")
+}
+
+#[test]
+fn dot_puts_a_node_and_its_bodies_into_one_cluster() {
+    let dot = nested().to_dot();
+    let inside = |cluster: &str| {
+        let start = dot.find(&format!("subgraph {cluster} {{")).unwrap_or_else(|| panic!("{cluster}: {dot}"));
+        let indent = dot[..start].rsplit('\n').next().unwrap_or_default().len();
+        let end = dot[start..].find(&format!("\n{}}}", " ".repeat(indent))).expect("it ends");
+        dot[start..start + end].to_owned()
+    };
+    for (cluster, node) in [("cluster_n1", "n1 [label=\"loop\""), ("cluster_n1_0", "n2 [label=\"choose\"")] {
+        assert!(inside(cluster).contains(node), "{cluster}: {dot}");
+    }
+    assert!(
+        inside("cluster_n2_0").contains("label=\"then\"")
+            && inside("cluster_n2_1").contains("label=\"else\"")
+    );
+    for edge in
+        ["n0 -> n1 [lhead=cluster_n1]", "n1_out -> n4 [ltail=cluster_n1]", "n1 -> n2 [lhead=cluster_n1_0"]
+    {
+        assert!(dot.contains(edge), "{edge}: {dot}");
+    }
+}
+
+#[test]
+fn mermaid_gets_no_empty_labels() {
+    let chart = nested().to_mermaid();
+    assert!(!chart.contains("\"\"") && chart.contains("n0[\"(no name)\"]"), "{chart}");
+    assert!(
+        chart.contains("subgraph n2_0[\"then\"]") && chart.contains("subgraph n2_1[\"else\"]"),
+        "{chart}"
+    );
+}
+
+#[test]
+fn a_wide_layer_is_drawn_in_several_rows_and_nodes_cover_edges() {
+    let nodes: Vec<String> =
+        (0..200).map(|id| format!(r#"{{ "id": {id}, "name": "kernel {id}", "kind": "kernel" }}"#)).collect();
+    let edges: Vec<String> = (1..200).map(|id| format!(r#"{{ "from": 0, "to": {id} }}"#)).collect();
+    let svg = read(&json(&nodes.join(","), &edges.join(","))).expect("a graph").to_svg();
+    let width: f64 =
+        svg.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().parse().unwrap();
+    assert!(width < 2500.0, "{width}");
+    assert!(svg.rfind("<path").unwrap() < svg.find("<rect x").unwrap());
 }

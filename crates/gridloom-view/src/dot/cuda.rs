@@ -50,7 +50,9 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
     if facts.name.is_empty() {
         facts.name.clone_from(&node.name);
     }
-    facts.graphs = graphs_in(&unescape(label));
+    if facts.kind != "kernel" {
+        facts.graphs = graphs_in(&unescape(label));
+    }
     if facts.kind == "conditional"
         || (facts.kind == "child" && label.to_ascii_uppercase().contains("CONDITIONAL"))
     {
@@ -62,7 +64,7 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
         facts.kind = "node".to_owned();
     }
     // A node that is named after its kind also gets its number, to distinguish it from others.
-    if kind_of(&facts.name).is_some() {
+    if facts.kind != "kernel" && kind_of(&facts.name).is_some() {
         let number = facts.lines.iter().find(|(key, _)| key == "number").map(|(_, number)| number.as_str());
         let number = number.and_then(|number| number.split(' ').next()).unwrap_or_default();
         facts.name = format!("{}#{number}", facts.kind);
@@ -193,8 +195,9 @@ fn short(label: &str, shape: &str) -> Facts {
         facts.lines.push(("number".to_owned(), first.to_owned()));
     }
     facts.kind = match (kind_of(name), shape) {
+        // A kernel may be called like a kind of node.
+        (_, "octagon") => "kernel".to_owned(),
         (Some(kind), _) => kind.to_owned(),
-        (None, "octagon") => "kernel".to_owned(),
         // As Gridloom writes it: the kind is in the name that it makes, or below that of the user.
         _ => match name.split_once('#').filter(|(kind, _)| is_kind(kind)) {
             Some((kind, _)) => kind.to_owned(),
@@ -394,6 +397,20 @@ mod tests {
     fn a_label_that_names_a_graph_contains_it() {
         let facts = facts("rectangle", "1\ngraph_2\n");
         assert_eq!((facts.kind.as_str(), &facts.graphs[..]), ("child", &["graph_2".to_owned()][..]));
+    }
+
+    #[test]
+    fn a_kernel_may_be_called_like_a_graph_or_a_kind() {
+        for name in ["memset", "graph_2", "EMPTY", "while"] {
+            let short = facts("octagon", &format!("3\n{name}\n"));
+            let verbose = format!("{{KERNEL\n| {{ID | 3 (topoId: 1) | {name}\\<\\<\\<1,1,0\\>\\>\\>}}\n}}");
+            for facts in [short, facts("record", &verbose)] {
+                assert_eq!(
+                    (facts.name.as_str(), facts.kind.as_str(), facts.graphs.len()),
+                    (name, "kernel", 0)
+                );
+            }
+        }
     }
 
     #[test]
