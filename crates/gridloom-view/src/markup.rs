@@ -54,7 +54,7 @@ fn dot_graph(text: &mut String, graph: &Graph, depth: usize) {
             ("", String::new())
         };
         let head = if has_bodies(to) { format!(" [lhead=cluster_n{to}]") } else { String::new() };
-        let style = if edge.programmatic { " [style=dashed]" } else { "" };
+        let style = if edge.programmatic { " [style=dashed, tooltip=programmatic]" } else { "" };
         let _ = writeln!(text, "{indent}n{from}{out} -> n{to}{tail}{head}{style};");
     }
 }
@@ -63,9 +63,10 @@ fn dot_node(text: &mut String, node: &Node, more: &str, indent: &str) {
     let (fill, ink) = (colour_of(&node.kind), ink_on(colour_of(&node.kind)));
     let _ = writeln!(
         text,
-        "{indent}n{} [label=\"{}\", fillcolor=\"{fill}\", fontcolor=\"{ink}\"{more}];",
+        "{indent}n{} [label=\"{}\", fillcolor=\"{fill}\", fontcolor=\"{ink}\", tooltip=\"{}\"{more}];",
         node.id,
-        dot_escape(&node.name)
+        dot_escape(&node.name),
+        dot_escape(&node.kind)
     );
 }
 

@@ -287,6 +287,18 @@ fn dot_puts_a_node_and_its_bodies_into_one_cluster() {
 }
 
 #[test]
+fn dot_that_is_written_is_read_again_with_the_same_bodies() {
+    let again = read(&nested().to_dot()).expect("a graph");
+    assert_eq!(again.node_count(), nested().node_count());
+    // A node without a name is called as in the text. Those with bodies come last.
+    assert_eq!(
+        again.to_tree().split_once('\n').unwrap().1,
+        "  n0  [memset]\n  copy  [memcpy]  after loop\n  loop  [while]  after n0\n    choose  [if-else]\n      \
+         then:\n        step  [kernel]\n      else:\n"
+    );
+}
+
+#[test]
 fn mermaid_gets_no_empty_labels() {
     let chart = nested().to_mermaid();
     assert!(!chart.contains("\"\"") && chart.contains("n0[\"(no name)\"]"), "{chart}");

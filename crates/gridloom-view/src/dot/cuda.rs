@@ -61,7 +61,9 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
         facts.kind = "child".to_owned();
     }
     if facts.kind.is_empty() {
-        facts.kind = "node".to_owned();
+        // Where DOT was written from a picture, the tooltip is the kind.
+        let kind = if is_kind(&node.tooltip) { &node.tooltip } else { "node" };
+        facts.kind = kind.to_owned();
     }
     // A node that is named after its kind also gets its number, to distinguish it from others.
     if facts.kind != "kernel" && kind_of(&facts.name).is_some() {
@@ -360,7 +362,7 @@ mod tests {
 
     fn facts(shape: &str, label: &str) -> Facts {
         let (name, label, shape) = ("n".to_owned(), label.to_owned(), shape.to_owned());
-        facts_of(&NodeText { name, cluster: 0, label, shape, is_invisible: false })
+        facts_of(&NodeText { name, label, shape, ..NodeText::default() })
     }
 
     #[test]

@@ -163,14 +163,7 @@ impl<'a> Builder<'a> {
                 index
             };
             ids.insert(index, id);
-            let facts = &self.facts[index];
-            let mut node = Node {
-                id,
-                name: facts.name.clone(),
-                kind: facts.kind.clone(),
-                facts: facts.lines.clone(),
-                ..Node::default()
-            };
+            let mut node = self.node(index, id);
             let kind = node.kind.clone();
             for (position, inner) in self.inside[index].clone().into_iter().enumerate() {
                 self.count()?;
@@ -184,6 +177,17 @@ impl<'a> Builder<'a> {
             self.count()?;
             let id = self.fresh();
             holders.insert(inner, id);
+            if let Some(head) = self.head_of(inner) {
+                let mut node = self.node(head, id);
+                for body in self.nested[inner].clone() {
+                    self.count()?;
+                    let label = &self.file.clusters[body].label;
+                    let label = if label == "body" { String::new() } else { reference(label) };
+                    node.bodies.push(Body { label, graph: self.graph(body, depth + 1)? });
+                }
+                graph.nodes.push(node);
+                continue;
+            }
             let label = &self.file.clusters[inner].label;
             let name = if label.is_empty() { format!("cluster {inner}") } else { reference(label) };
             let body = Body { label: String::new(), graph: self.graph(inner, depth + 1)? };
@@ -197,6 +201,25 @@ impl<'a> Builder<'a> {
         }
         self.add_edges(cluster, &ids, &holders, &mut graph)?;
         Ok(graph)
+    }
+
+    /// Returns a node without what it contains.
+    fn node(&self, index: usize, id: usize) -> Node {
+        let cuda::Facts { name, kind, lines, .. } = self.facts[index].clone();
+        Node { id, name, kind, facts: lines, ..Node::default() }
+    }
+
+    /// Returns the node that a cluster stands for, as Gridloom writes a node with bodies: the
+    /// cluster `cluster_n1` holds the node `n1` and the clusters `cluster_n1_0` and so on.
+    fn head_of(&self, cluster: usize) -> Option<usize> {
+        let &[head] = &self.members[cluster][..] else { return None };
+        let name = &self.file.clusters[cluster].name;
+        let is_body = |&body: &usize| self.file.clusters[body].name.starts_with(&format!("{name}_"));
+        let is_whole = name.strip_prefix("cluster_") == Some(&self.file.nodes[head].name)
+            && self.inside[head].is_empty()
+            && !self.nested[cluster].is_empty()
+            && self.nested[cluster].iter().all(is_body);
+        is_whole.then_some(head)
     }
 
     /// Counts what is made, since a graph that several nodes contain is made several times.

@@ -18,15 +18,18 @@ pub(super) struct File {
 
 #[derive(Default)]
 pub(super) struct Cluster {
+    pub(super) name: String,
     pub(super) parent: usize,
     pub(super) label: String,
 }
 
+#[derive(Default)]
 pub(super) struct NodeText {
     pub(super) name: String,
     pub(super) cluster: usize,
     pub(super) label: String,
     pub(super) shape: String,
+    pub(super) tooltip: String,
     /// Whether it is there for the layout only.
     pub(super) is_invisible: bool,
 }
@@ -348,23 +351,23 @@ impl Parser<'_> {
     }
 
     fn subgraph(&mut self, parent: usize, depth: usize) -> Result<(), ReadError> {
-        let mut is_cluster = false;
+        let mut cluster_name = None;
         if self.word("subgraph")
             && let Some(Token::Text(name)) = self.peek()
         {
-            is_cluster = name.starts_with("cluster");
+            cluster_name = name.starts_with("cluster").then(|| name.clone());
             self.advance();
         }
         if !self.skip('{') {
             return Err(self.error("'{' is expected after 'subgraph'"));
         }
         let mut inner = parent;
-        if is_cluster {
+        if let Some(name) = cluster_name {
             inner = self.file.clusters.len();
             if inner > MOST_NODES {
                 return Err(self.error("too many subgraphs"));
             }
-            self.file.clusters.push(Cluster { parent, label: String::new() });
+            self.file.clusters.push(Cluster { name, parent, label: String::new() });
         }
         self.statements(inner, depth + 1)
     }
@@ -413,6 +416,9 @@ impl Parser<'_> {
             if let Some(shape) = attributes.get("shape") {
                 node.shape.clone_from(shape);
             }
+            if let Some(tooltip) = attributes.get("tooltip") {
+                node.tooltip.clone_from(tooltip);
+            }
             return Ok(());
         }
         if is_invisible {
@@ -445,8 +451,7 @@ impl Parser<'_> {
             return Err(self.error(format!("more than {MOST_NODES} nodes")));
         }
         self.nodes.insert(name.to_owned(), index);
-        let (label, shape) = (String::new(), String::new());
-        self.file.nodes.push(NodeText { name: name.to_owned(), cluster, label, shape, is_invisible: false });
+        self.file.nodes.push(NodeText { name: name.to_owned(), cluster, ..NodeText::default() });
         Ok(index)
     }
 
