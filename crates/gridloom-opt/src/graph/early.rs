@@ -3,7 +3,7 @@
 //! Rule: a kernel depends on one other kernel only, over a full edge, and is the only node that
 //! depends on that one. Both can take instructions before their own. The second kernel first waits
 //! until the first has ended and its writes are visible (`griddepcontrol.wait`), so only its start
-//! is earlier. This is worthwhile if both grids fit on the device together.
+//! is earlier. It reads memory with loads only, not through textures and the like. This is worthwhile if both grids fit on the device together.
 
 use gridloom_core::graph::{Definition, EdgeKind, NodeKey};
 use gridloom_core::launch::Dim3;
@@ -42,7 +42,7 @@ fn find(context: &Context<'_>, definition: &Definition, graph: &Graph, room: u64
                 && config.priority.is_none();
             let source = context.survey.source(launch.kernel())?;
             let free = !context.survey.pinned.contains(&key) || context.is_fusion(key);
-            (plain && free && source.obstacle(Role::Prefixed).is_none())
+            (plain && free && source.can_start_early() && source.obstacle(Role::Prefixed).is_none())
                 .then(|| u64::try_from(config.grid.volume()).unwrap_or(u64::MAX))
         }
         _ => None,

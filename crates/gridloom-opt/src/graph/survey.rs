@@ -138,6 +138,12 @@ impl Survey {
                 if let Some(reason) = source.obstacle(role) {
                     return Err(reason.to_owned());
                 }
+                let block = config.block.to_array();
+                if role == Role::Step
+                    && let Some(reason) = source.obstacle_in_block(block)
+                {
+                    return Err(reason.to_owned());
+                }
                 let args = launch.args();
                 let same = |(place, (offset, size)): (&gridloom_core::op::ParamLayout, (u64, u64))| {
                     (u64::from(place.offset), u64::from(place.size)) == (offset, size)
@@ -149,7 +155,7 @@ impl Survey {
                 Ok(Some(Candidate {
                     source,
                     grid: config.grid.to_array(),
-                    block: Some(config.block.to_array()),
+                    block: Some(block),
                     shared: config.shared,
                     static_shared: launch.kernel().limits().static_shared,
                 }))

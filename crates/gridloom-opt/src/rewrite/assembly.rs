@@ -14,7 +14,7 @@ use gridloom_ptx::{
 };
 use rustc_hash::FxHashMap;
 
-use code::{access, param_address};
+use code::{access, make_coherent, param_address};
 pub(crate) use code::{at, int, special};
 pub(crate) use inline::{AfterReturn, BlockIndex, Inlining, ParamsAt};
 use slots::Slots;

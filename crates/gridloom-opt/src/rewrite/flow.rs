@@ -1,5 +1,4 @@
-//! The control flow of a kernel, to find out whether threads of a block can exit while others still
-//! synchronise.
+//! The control flow of a kernel.
 
 use gridloom_ptx::Body;
 use gridloom_ptx::op::{ControlOp, Op};
@@ -47,25 +46,39 @@ impl Flow {
         Flow { successors, predecessors }
     }
 
-    fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         self.successors.len() - 1
     }
 
-    /// Returns the instructions from which one of `goals` can be reached, including the goals.
-    fn reaching(&self, goals: impl Iterator<Item = usize>) -> Vec<bool> {
+    /// Returns the instructions from which the end can be reached without any that `stops`.
+    pub(super) fn reaching_end(&self, stops: &dyn Fn(usize) -> bool) -> Vec<bool> {
         let mut reaches = vec![false; self.successors.len()];
-        let mut open: Vec<usize> = goals.collect();
+        let mut open = vec![self.end()];
         while let Some(at) = open.pop() {
             if !std::mem::replace(&mut reaches[at], true) {
-                open.extend(&self.predecessors[at]);
+                open.extend(self.predecessors[at].iter().copied().filter(|&before| !stops(before)));
             }
         }
         reaches
     }
 
+    /// Returns the instructions between a branch and where its ways meet again.
+    pub(super) fn region(&self, branch: usize, meet: Option<usize>) -> Vec<usize> {
+        let mut seen = vec![false; self.successors.len()];
+        let mut open = self.successors[branch].clone();
+        let mut found = Vec::new();
+        while let Some(at) = open.pop() {
+            if Some(at) != meet && !std::mem::replace(&mut seen[at], true) {
+                found.push(at);
+                open.extend(&self.successors[at]);
+            }
+        }
+        found
+    }
+
     /// Returns the immediate post-dominator of every instruction: the first instruction on all its
     /// paths to the end. It is `None` if the end is not reachable.
-    fn post_dominators(&self) -> Vec<Option<usize>> {
+    pub(super) fn post_dominators(&self) -> Vec<Option<usize>> {
         let end = self.end();
         // A reverse postorder of the reversed graph, from the end.
         let mut order = Vec::with_capacity(end + 1);
@@ -119,64 +132,5 @@ impl Flow {
             }
         }
         found
-    }
-}
-
-/// Returns whether a thread may exit while others of its block, from the same branch on, still
-/// reach an instruction that synchronises threads (`meets`). Every branch counts as divergent.
-pub(super) fn leaves_others_waiting(body: &Body, meets: &dyn Fn(&Op) -> bool) -> bool {
-    let flow = Flow::of(body);
-    let meetings = body.instructions.iter().enumerate().filter(|(_, instruction)| meets(&instruction.op));
-    let meetings: Vec<usize> = meetings.map(|(at, _)| at).collect();
-    if meetings.is_empty() {
-        return false;
-    }
-    let reaches = flow.reaching(meetings.into_iter());
-    let post = flow.post_dominators();
-    let end = flow.end();
-    (0..end).any(|at| {
-        let parts = flow.successors[at].len() > 1;
-        let reconverges = post[at].is_some_and(|after| after != end);
-        // Some threads reach a synchronisation under a guard and others skip it, but they do not
-        // exit.
-        parts && !reconverges && flow.successors[at].iter().any(|&next| reaches[next])
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn leaves(text: &str) -> bool {
-        let source = format!(
-            ".version 8.0 .target sm_80 .address_size 64 .entry k() {{ .reg .pred %p<2>; .reg .b32 %r; {text} }}"
-        );
-        let module = gridloom_ptx::parse(&source).unwrap();
-        let (_, entry) = module.entry("k").unwrap();
-        leaves_others_waiting(entry.body.as_ref().unwrap(), &|op| matches!(op, Op::Sync(_)))
-    }
-
-    #[test]
-    fn an_early_return_before_a_barrier_leaves_others_waiting() {
-        assert!(leaves("@%p0 ret; bar.sync 0; ret;"));
-        assert!(leaves("@%p0 exit; bar.sync 0; ret;"));
-        assert!(!leaves("@%p0 bra out; bar.sync 0; out: ret;"));
-        assert!(leaves("@%p0 bra out; bar.sync 0; ret; out: ret;"));
-        assert!(leaves("again: bar.sync 0; @%p0 ret; bra again;"));
-    }
-
-    #[test]
-    fn a_return_after_every_barrier_leaves_nobody_waiting() {
-        assert!(!leaves("bar.sync 0; @%p0 ret; mov.u32 %r, 0; ret;"));
-        assert!(!leaves("again: bar.sync 0; @%p0 bra again; ret;"));
-        assert!(!leaves("@%p0 ret; mov.u32 %r, 0; ret;"));
-        assert!(!leaves(
-            "@%p0 bra low; mov.u32 %r, 1; low: bar.sync 0; @%p1 bra out; mov.u32 %r, 2; out: ret;"
-        ));
-    }
-
-    #[test]
-    fn a_return_inside_a_loop_with_a_barrier_leaves_others_waiting() {
-        assert!(leaves("spin: @%p0 ret; @%p1 bra spin; bar.sync 0; bra spin;"));
     }
 }

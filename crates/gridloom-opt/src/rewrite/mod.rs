@@ -14,11 +14,14 @@
 mod accesses;
 mod assembly;
 mod batch;
+mod calls;
 mod choice;
 mod flow;
+mod meetings;
 mod prefixed;
 mod program;
 mod source;
+mod uniformity;
 
 pub use accesses::{Accesses, Pointee};
 pub use batch::{BatchGroup, batch};

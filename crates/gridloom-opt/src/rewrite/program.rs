@@ -258,7 +258,7 @@ fn threads(block: [u32; 3]) -> u64 {
 fn check(step: &ProgramStep, own: Option<[u32; 3]>, team: Team) -> Result<(), String> {
     let kernel = &step.kernel;
     let because = |reason: &str| Err(format!("{}: {reason}", kernel.name()));
-    if let Some(reason) = kernel.obstacle(Role::Step) {
+    if let Some(reason) = kernel.obstacle(Role::Step).or_else(|| kernel.obstacle_in_block(step.block)) {
         return because(reason);
     }
     let directives = &kernel.function().directives;

@@ -8,12 +8,15 @@ use gridloom_ptx::op::{
     BarrierKind, CallTarget, ControlOp, ConvertOp, MemoryOp, Op, RawToken, SyncOp, WarpOp,
 };
 use gridloom_ptx::{
-    AddressBase, Body, DimSpecial, Function, Imm, Linkage, Module, Operand, PlainSpecial, Space, SpecialReg,
-    Symbol, SymbolId, VarRef, VarSpace, Variable,
+    Address, AddressBase, Body, DimSpecial, Function, Imm, Linkage, Module, Operand, PlainSpecial, Space,
+    SpecialReg, Symbol, SymbolId, VarRef, VarSpace, Variable,
 };
 use rustc_hash::FxHashSet;
 
+use super::calls::{is_recursive, meeting_inside};
 use super::flow;
+use super::meetings::{Meeting, leaves_others_waiting};
+use super::uniformity::Known;
 
 /// The function by which kernels set conditions.
 pub(crate) const SET_CONDITION: &str = "cudaGraphSetConditional";
@@ -32,6 +35,10 @@ pub enum Role {
 /// The barrier between steps. Threads without a part in a step wait there while the others use the
 /// step's own barriers.
 pub(crate) const STEP_BARRIER: i64 = 15;
+
+/// The reason why a kernel is no step if its threads rely on others having returned.
+const LEAVES_OTHERS_WAITING: &str =
+    "threads may return while others of their block still meet, and would then be waited for";
 
 /// The most instructions of a kernel that is moved, including the functions it calls.
 const MAX_INSTRUCTIONS: usize = 4000;
@@ -53,6 +60,9 @@ pub(crate) struct Facts {
     pub(crate) tables: Vec<SymbolId>,
     /// Whether threads of a block synchronise in it: block barriers or warp operations.
     pub(crate) meets: bool,
+    /// Whether its threads wait for each other only where all come, if the threads of each warp are
+    /// consecutive along x. In blocks of other shapes it cannot be a step.
+    pub(crate) needs_warps_along_x: bool,
     /// Whether it has dynamic shared memory.
     pub(crate) dynamic_shared: bool,
     /// Whether it has shared memory of any kind.
@@ -68,12 +78,13 @@ pub(crate) struct Facts {
     pub(crate) callee_reads_place: bool,
     /// Whether a function that it calls has barriers of the whole block.
     pub(crate) callee_has_barriers: bool,
-    /// The largest number of a barrier that it uses, if all are known.
+    /// The largest number of a barrier that it uses.
     pub(crate) last_barrier: Option<i64>,
-    /// Whether it uses barriers whose number is not known, or the one between steps.
-    pub(crate) other_barriers: bool,
     /// The number of instructions, including those of called functions.
     pub(crate) instructions: usize,
+    /// Whether it has instructions that are not known here, which may read memory in other ways than
+    /// loads.
+    pub(crate) has_unknown: bool,
     /// The obstacles, and the roles they exclude.
     obstacles: Vec<(Reach, String)>,
 }
@@ -118,6 +129,13 @@ impl KernelSource {
     #[must_use]
     pub fn obstacle(&self, role: Role) -> Option<&str> {
         self.facts.obstacles.iter().find(|(reach, _)| reach.covers(role)).map(|(_, reason)| reason.as_str())
+    }
+
+    /// Returns whether all that it reads from memory, it reads with loads that see what was written
+    /// before `griddepcontrol.wait`. Textures and the like have caches of their own.
+    #[must_use]
+    pub fn can_start_early(&self) -> bool {
+        !self.facts.has_unknown
     }
 
     /// Returns whether it sets conditions.
@@ -211,6 +229,12 @@ impl KernelSource {
         self.function().body.as_ref().expect("an entry has a body")
     }
 
+    /// Returns why it cannot be a step in blocks of this shape, or `None` if it can.
+    pub(crate) fn obstacle_in_block(&self, block: [u32; 3]) -> Option<&str> {
+        let warps_along_x = block[0].is_multiple_of(32) || block[1..] == [1, 1];
+        (self.facts.needs_warps_along_x && !warps_along_x).then_some(LEAVES_OTHERS_WAITING)
+    }
+
     /// Returns why it cannot run in a step of `threads` threads of a block, or `None` if it can.
     pub(crate) fn obstacle_in_part_of_block(&self, threads: u32) -> Option<String> {
         if self.facts.callee_reads_block {
@@ -218,9 +242,6 @@ impl KernelSource {
         }
         if self.facts.callee_has_barriers {
             return Some("a function that it calls has barriers of the whole block".into());
-        }
-        if self.facts.other_barriers {
-            return Some(format!("the numbers of its barriers are not known, or one is {STEP_BARRIER}"));
         }
         (self.facts.meets && !threads.is_multiple_of(32))
             .then(|| format!("its threads meet, and {threads} of them are no whole number of warps"))
@@ -274,15 +295,6 @@ impl fmt::Debug for KernelSource {
     }
 }
 
-/// Returns whether an operation synchronises threads.
-fn is_meeting(op: &Op) -> bool {
-    match op {
-        Op::Sync(SyncOp::Barrier { .. } | SyncOp::WarpBarrier { .. }) => true,
-        Op::Warp(op) => !matches!(op, WarpOp::ActiveMask { .. }),
-        _ => false,
-    }
-}
-
 impl Facts {
     fn of(module: &Module, entry: SymbolId) -> Self {
         let mut facts = Facts::default();
@@ -294,23 +306,38 @@ impl Facts {
         while let Some(id) = search.open.pop() {
             search.callee(id);
         }
-        let calls_meeting = |op: &Op| match op {
-            Op::Control(ControlOp::Call { target: CallTarget::Direct(id), .. }) => {
-                meets_inside(module, *id, &mut FxHashSet::default())
-            }
-            _ => false,
-        };
-        if flow::leaves_others_waiting(body, &|op| is_meeting(op) || calls_meeting(op)) {
-            facts.hinder(
-                Reach::Steps,
-                "threads may return while others of their block still meet, and would then be waited for",
-            );
+        if is_recursive(module, body, &mut Vec::new(), &mut FxHashSet::default()) {
+            // How much of the stack there is depends on the limit that was set for the kernel alone.
+            facts.hinder(Reach::Moved, "a function that it calls calls itself");
         }
         if facts.instructions > MAX_INSTRUCTIONS {
             let message = format!("it has {} instructions, more than {MAX_INSTRUCTIONS}", facts.instructions);
             facts.hinder(Reach::Moved, message);
+        } else if facts.meets {
+            facts.find_meetings(module, body);
         }
         facts
+    }
+
+    /// Finds out whether threads may wait for others that have returned.
+    fn find_meetings(&mut self, module: &Module, entry: &Body) {
+        let meeting = |op: &Op| match op {
+            Op::Control(ControlOp::Call { target: CallTarget::Direct(id), .. }) => {
+                meeting_inside(module, *id, &mut FxHashSet::default())
+            }
+            op => Meeting::of(op),
+        };
+        let leaves = |warps_along_x: bool| {
+            let called = self.functions.iter().filter_map(|&id| module.function(id)?.body.as_deref());
+            let bodies = called.map(|body| (body, false)).chain([(entry, true)]);
+            let known = |is_entry| Known { warps_along_x, is_entry };
+            bodies.into_iter().any(|(body, is_entry)| leaves_others_waiting(body, known(is_entry), &meeting))
+        };
+        if leaves(true) {
+            self.hinder(Reach::Steps, LEAVES_OTHERS_WAITING);
+        } else {
+            self.needs_warps_along_x = leaves(false);
+        }
     }
 
     fn hinder(&mut self, reach: Reach, reason: impl Into<String>) {
@@ -339,20 +366,6 @@ impl Facts {
             self.hinder(Reach::Every, "it has attributes");
         }
     }
-}
-
-/// Returns whether threads synchronise in a function or in one that it calls.
-fn meets_inside(module: &Module, id: SymbolId, seen: &mut FxHashSet<SymbolId>) -> bool {
-    if !seen.insert(id) {
-        return false;
-    }
-    let Some(body) = module.function(id).and_then(|function| function.body.as_ref()) else { return false };
-    body.instructions.iter().any(|instruction| match &instruction.op {
-        Op::Control(ControlOp::Call { target: CallTarget::Direct(id), .. }) => {
-            meets_inside(module, *id, seen)
-        }
-        op => is_meeting(op),
-    })
 }
 
 /// Visits a kernel and the functions that it calls.
@@ -474,7 +487,7 @@ impl Search<'_> {
             }
             _ => {}
         });
-        self.facts.meets |= is_meeting(op);
+        self.facts.meets |= Meeting::of(op).is_some();
         match op {
             Op::Control(op) => self.control(op, is_entry),
             Op::Sync(op) => self.sync(op, is_entry),
@@ -482,13 +495,14 @@ impl Search<'_> {
             Op::Atomic(op) => {
                 let (gridloom_ptx::op::AtomicOp::Atom { rmw, .. } | gridloom_ptx::op::AtomicOp::Red { rmw }) =
                     op;
-                self.space(rmw.space);
+                self.address(rmw.space, &rmw.addr);
             }
             Op::Convert(ConvertOp::Mapa { .. } | ConvertOp::Getctarank { .. }) => self.cluster(),
             Op::Warp(WarpOp::Shfl { mask: None, .. } | WarpOp::Vote { mask: None, .. }) => {
                 self.facts.hinder(Reach::Moved, "it has warp operations of the kind before .sync")
             }
             Op::Unsupported(unsupported) => {
+                self.facts.has_unknown = true;
                 let message = format!("what {} does is not known here", unsupported.full_name());
                 self.facts.hinder(Reach::Moved, message);
                 for token in &unsupported.operands {
@@ -508,6 +522,14 @@ impl Search<'_> {
     fn space(&mut self, space: Space) {
         if space == Space::SharedCluster {
             self.cluster();
+        }
+    }
+
+    fn address(&mut self, space: Space, address: &Address) {
+        self.space(space);
+        let is_own = !matches!(space, Space::Global | Space::Generic);
+        if is_own && matches!(address.base, AddressBase::Absolute) {
+            self.facts.hinder(Reach::Moved, "it accesses memory other than global by a fixed address");
         }
     }
 
@@ -557,7 +579,10 @@ impl Search<'_> {
                 Operand::Imm(Imm::Int(number)) if *number != STEP_BARRIER => {
                     self.facts.last_barrier = self.facts.last_barrier.max(Some(*number));
                 }
-                _ => self.facts.other_barriers = true,
+                _ => self.facts.hinder(
+                    Reach::Steps,
+                    format!("the numbers of its barriers are not known, or one is {STEP_BARRIER}"),
+                ),
             }
             // The code of a called function is shared, so its barriers cannot get a number of
             // threads.
@@ -585,11 +610,17 @@ impl Search<'_> {
 
     fn memory(&mut self, op: &MemoryOp) {
         match op {
-            MemoryOp::Ld { access, .. } | MemoryOp::St { access, .. } => self.space(access.space),
+            MemoryOp::Ld { access, .. } | MemoryOp::St { access, .. } => {
+                self.address(access.space, &access.addr)
+            }
+            MemoryOp::CpAsync(copy) => {
+                self.address(copy.dst_space, &copy.dst);
+                self.facts.async_copies = true;
+            }
             MemoryOp::Alloca { .. } | MemoryOp::StackSave { .. } | MemoryOp::StackRestore { .. } => {
                 self.facts.hinder(Reach::Steps, "it takes memory from the stack as it runs");
             }
-            MemoryOp::CpAsync(_) | MemoryOp::CpAsyncCommitGroup => self.facts.async_copies = true,
+            MemoryOp::CpAsyncCommitGroup => self.facts.async_copies = true,
             MemoryOp::CpAsyncMbarrierArrive { .. } => {
                 self.facts.hinder(Reach::Steps, "it leaves mbarrier objects in shared memory");
             }

@@ -8,6 +8,7 @@ mod common;
 mod automatic;
 mod cached;
 mod conditionals;
+mod exits;
 mod files;
 mod graphs;
 mod obstacles;

@@ -58,6 +58,11 @@ fn an_instruction_that_cannot_be_moved_is_the_reason() {
         (&ALL, "griddepcontrol", "griddepcontrol.wait;"),
         (&ALL, "griddepcontrol", "griddepcontrol.launch_dependents;"),
         (&STEP, "without waiting", "barrier.arrive 1, 64;"),
+        // The barrier between steps, and any barrier.
+        (&STEP, "barriers are not known, or one is 15", "bar.sync 15, 64;"),
+        (&STEP, "barriers are not known, or one is 15", "mov.u32 %r0, %ctaid.x;\nbar.sync %r0;"),
+        (&MOVED, "by a fixed address", "ld.shared.u32 %r0, [16];"),
+        (&MOVED, "by a fixed address", "atom.shared.add.u32 %r0, [16], %r1;"),
         (&STEP, "from the stack", "stacksave.u64 %d0;\nstackrestore.u64 %d0;"),
     ] {
         check(roles, reason, &kernel("", "", body));
@@ -90,6 +95,13 @@ fn a_declaration_that_cannot_be_moved_is_the_reason() {
             "{ .param .b64 a; .param .b64 r; st.param.b64 [a], %d0; call (r), malloc, (a); }",
         ),
         (&STEP, "ends threads", ".func g() { exit; }", "call g;"),
+        (&MOVED, "calls itself", ".func g();\n.func g() { call g; ret; }", "call g;"),
+        (
+            &MOVED,
+            "calls itself",
+            ".func h();\n.func g() { call h; ret; }\n.func h() { call g; ret; }",
+            "call g;",
+        ),
         (
             &BATCH,
             "reads the index of the block",
@@ -128,6 +140,13 @@ fn threads_that_return_while_others_meet_are_no_steps() {
     // All threads meet after the branch.
     let body = "mov.u32 %r0, %tid.x;\nsetp.gt.u32 %t0, %r0, 3;\n@%t0 bra $A;\nadd.u32 %r0, %r0, 1;\n$A:\nbar.sync 0;";
     check(&[], "", &kernel("", "", body));
+}
+
+#[test]
+fn kernels_that_read_through_textures_do_not_start_early() {
+    let texture = "tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d0, {%r0}];";
+    assert!(!kernel("", "", texture).can_start_early());
+    assert!(kernel("", "", "ld.global.nc.u32 %r0, [%d0];").can_start_early());
 }
 
 /// Returns the reasons that an executable gives.

@@ -226,6 +226,18 @@ impl Assembly {
     }
 }
 
+/// Makes a load that bypasses the coherent caches a plain one.
+pub(super) fn make_coherent(op: &mut Op) {
+    match op {
+        Op::Memory(MemoryOp::Ld { access, .. }) => access.nc = false,
+        Op::Memory(MemoryOp::Ldu { space, ty, dsts, addr }) => {
+            let access = Box::new(access(*space, Order::Weak, *addr));
+            *op = MemoryOp::Ld { ty: *ty, dsts: std::mem::take(dsts), access }.into();
+        }
+        _ => {}
+    }
+}
+
 /// Returns an integer constant.
 pub(crate) fn int(value: i64) -> Operand {
     Operand::Imm(Imm::Int(value))

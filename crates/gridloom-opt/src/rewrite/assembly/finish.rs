@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{MemoryOp, Op, OperandMut, Order};
+use gridloom_ptx::op::OperandMut;
 use gridloom_ptx::{
     Address, AddressBase, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param, ParamId,
     ScalarType, Source, Span, Symbol, Target, VarRef, VarSpace, Version,
@@ -10,7 +10,7 @@ use gridloom_ptx::{
 
 use crate::rewrite::source::KernelSource;
 
-use super::{Assembly, Refusal, SMALL_PARAMETERS, access, bytes};
+use super::{Assembly, Refusal, SMALL_PARAMETERS, bytes, make_coherent};
 
 /// The most static shared memory of a kernel.
 const MAX_STATIC_SHARED: u64 = 48 << 10;
@@ -107,14 +107,7 @@ impl Assembly {
         for instruction in &mut body.instructions {
             instruction.location = None;
             instruction.span = Span::default();
-            match &mut instruction.op {
-                Op::Memory(MemoryOp::Ld { access, .. }) => access.nc = false,
-                Op::Memory(MemoryOp::Ldu { space, ty, dsts, addr }) => {
-                    let access = Box::new(access(*space, Order::Weak, *addr));
-                    instruction.op = MemoryOp::Ld { ty: *ty, dsts: std::mem::take(dsts), access }.into();
-                }
-                _ => {}
-            }
+            make_coherent(&mut instruction.op);
             let mut failed = None;
             instruction.for_each_name_mut(&mut |place| {
                 let result = match place {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{ControlOp, Instruction, IntArith, IntOp, MemoryOp, Op, OperandMut, Order, SyncOp};
+use gridloom_ptx::op::{ControlOp, Instruction, IntArith, IntOp, MemoryOp, Op, OperandMut, SyncOp};
 use gridloom_ptx::{
     Address, AddressBase, BranchTable, BranchTableId, DimSpecial, Label, LabelId, LocalVarId, Operand,
     ParamId, RegId, ScalarType, Span, SpecialReg, SymbolId, VarRef, VarSpace, Variable,
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::rewrite::source::KernelSource;
 
 use super::slots::{Start, address_type};
-use super::{Assembly, Refusal, access, int, param_address};
+use super::{Assembly, Refusal, int, make_coherent, param_address};
 
 /// The location of an inlined kernel's parameters.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +96,9 @@ impl Assembly {
             let name = format!("$k{number}_{}", table.name.trim_start_matches('$'));
             self.body.branch_tables.push(BranchTable { name, targets, span: Span::default() });
         }
+        // A kernel waits at its end for the copies that it started, also of threads that return early.
+        let waits = how.coherent && source.facts().async_copies;
+        let end = waits.then(|| self.label());
         let block = how.block.map(|block| block.map(|extent| self.mov(ScalarType::U32, int(extent.into()))));
         let mut starts = Vec::with_capacity(body.instructions.len() + 1);
         let last = body.instructions.len().saturating_sub(1);
@@ -107,6 +110,7 @@ impl Assembly {
                     AfterReturn::Ends => instruction.op = ControlOp::Ret { uni: false }.into(),
                     AfterReturn::GoesOn(_) if at == last => continue,
                     AfterReturn::GoesOn(target) => {
+                        let target = end.unwrap_or(target);
                         instruction.op = ControlOp::Bra { uni: false, target }.into();
                     }
                 }
@@ -180,8 +184,8 @@ impl Assembly {
             self.body.labels[first_label as usize + at].target = starts[label.target as usize];
         }
         self.arena_bytes = self.arena_bytes.max(static_shared);
-        if how.coherent && source.facts().async_copies {
-            // A kernel waits at its end for the copies that it started.
+        if let Some(end) = end {
+            self.place(end);
             self.emit(MemoryOp::CpAsyncWaitAll);
         }
         Ok(())
@@ -189,17 +193,11 @@ impl Assembly {
 
     /// Adjusts an instruction whose meaning depends on its kernel being alone.
     fn adjust(&mut self, op: &mut Op, how: Inlining) {
-        match op {
-            Op::Memory(MemoryOp::Ld { access, .. }) if how.coherent => access.nc = false,
-            Op::Memory(MemoryOp::Ldu { space, ty, dsts, addr }) if how.coherent => {
-                let access = Box::new(access(*space, Order::Weak, *addr));
-                *op = MemoryOp::Ld { ty: *ty, dsts: std::mem::take(dsts), access }.into();
-            }
-            Op::Sync(SyncOp::Barrier { threads: threads @ None, .. }) => {
-                *threads =
-                    how.block.map(|block| int(block.iter().map(|&extent| i64::from(extent)).product()));
-            }
-            _ => {}
+        if how.coherent {
+            make_coherent(op);
+        }
+        if let Op::Sync(SyncOp::Barrier { threads: threads @ None, .. }) = op {
+            *threads = how.block.map(|block| int(block.iter().map(|&extent| i64::from(extent)).product()));
         }
     }
 

@@ -9,7 +9,7 @@ use gridloom_ptx::{
 
 use crate::rewrite::source::{KernelSource, SET_CONDITION};
 
-use super::{Assembly, Refusal};
+use super::{Assembly, Refusal, make_coherent};
 
 impl Assembly {
     /// Links the functions and tables that a kernel uses into the module.
@@ -50,6 +50,8 @@ impl Assembly {
             for instruction in &mut body.instructions {
                 instruction.location = None;
                 instruction.span = Span::default();
+                // Functions are shared by all kernels of the module, some of which may need it.
+                make_coherent(&mut instruction.op);
                 let mut failed = None;
                 instruction.for_each_name_mut(&mut |place| {
                     let result = match place {
