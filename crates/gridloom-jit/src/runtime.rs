@@ -1,6 +1,6 @@
 //! Functions that compiled code calls.
 
-use crate::spill_frame::{EntryShapes, GroupExit};
+use crate::spill_frame::{EntryShapes, FrameEntry, GroupExit};
 use gridloom_interp::code::{CollectiveKind, Rmw};
 use gridloom_interp::collective::Exchange;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
@@ -102,12 +102,35 @@ pub(crate) unsafe extern "C" fn leave(
     left: *const GroupExit,
     frame: *const u8,
 ) {
-    let thread = thread as usize;
+    let index = thread as usize;
     // SAFETY: the tables of the machine have entries for all threads of the call and their warps.
     // The rest is the caller's promise.
     unsafe {
-        let registers = *(*machine).registers.add(thread / 32);
-        (*left).settle(frame, registers.add(thread % 32), (*machine).pcs.add(thread));
+        let registers = *(*machine).registers.add(index / 32);
+        let spilled = ((*machine).kept.cast_const(), thread);
+        (*left).settle(frame, spilled, registers.add(index % 32), (*machine).pcs.add(index));
+    }
+}
+
+/// Fills the frame of a group that is entered behind a barrier. Writes to `answer` whether its
+/// registers have their shapes; if not, the threads are where the entry says.
+///
+/// # Safety
+/// The machine is that of the current call of compiled code, and `thread` is the first of the
+/// group.
+pub(crate) unsafe extern "C" fn enter_frame(
+    machine: *const Machine,
+    thread: u32,
+    entered: *const FrameEntry,
+    answer: *mut u32,
+) {
+    let index = thread as usize;
+    // SAFETY: the tables of the machine have entries for all threads of the call and their warps,
+    // and there is a frame for each group. The rest is the caller's promise.
+    unsafe {
+        let registers = (*(*machine).registers.add(index / 32)).add(index % 32);
+        let places = (*machine).pcs.add(index);
+        *answer = (*entered).enter((*machine).kept, thread, registers, places).into();
     }
 }
 

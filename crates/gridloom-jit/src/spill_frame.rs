@@ -25,6 +25,46 @@ pub(crate) struct Kept {
     lazy: bool,
 }
 
+/// A frame that is filled from the slots of threads where a group is entered, so that it continues
+/// as after a barrier.
+#[derive(Debug)]
+pub(crate) struct FrameEntry {
+    /// The size of a frame in bytes.
+    bytes: u32,
+    shapes: EntryShapes,
+    kept: Vec<Kept>,
+    /// Where the threads are if registers do not have the shapes that the code relies on.
+    otherwise: u32,
+}
+
+impl FrameEntry {
+    /// Fills the frame of a group. Returns whether its registers have their shapes; if not, records
+    /// where the threads continue instead.
+    ///
+    /// # Safety
+    /// `frames` has the frames of the block's groups, and `thread` is the first of one of them.
+    /// `registers` is the first slot in its first lane, and `places` the entry of its first thread.
+    pub(crate) unsafe fn enter(
+        &self,
+        frames: *mut u8,
+        thread: u32,
+        registers: *const u64,
+        places: *mut u32,
+    ) -> bool {
+        let lanes = self.shapes.lanes;
+        // SAFETY: the caller's promise, and that a layout has room for what is kept.
+        unsafe {
+            if !self.shapes.holds(registers) {
+                (0..lanes as usize).for_each(|lane| *places.add(lane) = self.otherwise);
+                return false;
+            }
+            let frame = frames.add((thread / lanes * self.bytes) as usize);
+            self.kept.iter().for_each(|kept| kept.fill(frame, lanes as usize, registers));
+        }
+        true
+    }
+}
+
 /// The frames of a function's groups.
 pub(crate) struct FrameLayout {
     /// The size of a frame in bytes, a multiple of 16.
@@ -89,6 +129,17 @@ impl FrameLayout {
         Some((index, &self.barriers[index].1))
     }
 
+    /// Returns how a group is entered behind a barrier with registers in the slots of its threads.
+    /// If they do not have the shapes that the code relies on, the threads continue at `otherwise`.
+    pub(crate) fn entry(&self, pc: Pc, otherwise: u32) -> Option<FrameEntry> {
+        let (_, kept) = self.at(pc)?;
+        let mut shapes = EntryShapes::new(self.lanes);
+        for kept in kept.iter().filter(|kept| kept.shape != Shape::Varying) {
+            shapes.expect(kept.slot, kept.shape, kept.class);
+        }
+        Some(FrameEntry { bytes: self.bytes, shapes, kept: kept.to_vec(), otherwise })
+    }
+
     /// Moves the registers that a group keeps at a barrier to the slots of its threads.
     ///
     /// # Safety
@@ -149,6 +200,33 @@ impl Kept {
                         value = value.wrapping_add_signed(step);
                     }
                 }
+            }
+        }
+    }
+
+    /// Moves the register from the slots of `lanes` threads, in which it has its shape, to the
+    /// frame of their group.
+    ///
+    /// # Safety
+    /// As for [`expand`](Self::expand).
+    unsafe fn fill(&self, frame: *mut u8, lanes: usize, registers: *const u64) {
+        // SAFETY: slots have 32 lanes each, and the frame has one element per thread.
+        unsafe {
+            let at = frame.add(self.offset as usize);
+            let slot = registers.add(self.slot.0 as usize * 32);
+            match (self.shape, self.class) {
+                (Shape::Varying, Class::Pred) => {
+                    for lane in 0..lanes {
+                        *at.cast::<u32>().add(lane) = if *slot.add(lane) == 0 { 0 } else { u32::MAX };
+                    }
+                }
+                (Shape::Varying, class) if class.bits() == 64 => {
+                    slot.copy_to_nonoverlapping(at.cast::<u64>(), lanes);
+                }
+                (Shape::Varying, _) => {
+                    (0..lanes).for_each(|lane| *at.cast::<u32>().add(lane) = *slot.add(lane) as u32);
+                }
+                _ => *at.cast::<u64>() = *slot,
             }
         }
     }
@@ -245,13 +323,24 @@ pub(crate) enum LanePlaces {
 pub(crate) struct GroupExit {
     lanes: u32,
     kept: Vec<Kept>,
+    /// Registers that are still in the spill frame as they were after the last barrier.
+    in_frame: Vec<Kept>,
+    /// The size of the spill frame of a group.
+    frame_bytes: u32,
     places: LanePlaces,
     bytes: u32,
 }
 
 impl GroupExit {
     pub(crate) fn new(lanes: u32) -> Self {
-        Self { lanes, kept: Vec::new(), places: LanePlaces::Same(0), bytes: 0 }
+        Self {
+            lanes,
+            kept: Vec::new(),
+            in_frame: Vec::new(),
+            frame_bytes: 0,
+            places: LanePlaces::Same(0),
+            bytes: 0,
+        }
     }
 
     /// Returns the size of the frame in bytes.
@@ -265,6 +354,15 @@ impl GroupExit {
         self.bytes += Kept::bytes(shape, class, self.lanes).next_multiple_of(16);
         self.kept.push(Kept { slot, offset, shape, class, lazy });
         offset
+    }
+
+    /// Takes a register from the spill frame of the group, of so many bytes, where it is at an
+    /// offset.
+    pub(crate) fn take_from_frame(&mut self, slot: Slot, frame_bytes: u32, offset: u32) {
+        if let Some(index) = self.kept.iter().position(|kept| kept.slot == slot) {
+            self.in_frame.push(Kept { offset, ..self.kept.swap_remove(index) });
+            self.frame_bytes = frame_bytes;
+        }
     }
 
     /// Reserves room for the masks of threads at the first of two places; the others are at the
@@ -293,13 +391,23 @@ impl GroupExit {
     /// Moves registers to where the interpreter reads them, and records where the threads are.
     ///
     /// # Safety
-    /// `frame` is what the group has stored, with the words of waiting threads. `registers` is the
-    /// first slot in its first lane, and `places` the entry of its first thread.
-    pub(crate) unsafe fn settle(&self, frame: *const u8, registers: *mut u64, places: *mut u32) {
+    /// `frame` is what the group has stored, with the words of waiting threads. `spilled` has the
+    /// spill frames of the block's groups, and `thread` is the first of the group. `registers` is
+    /// the first slot in its first lane, and `places` the entry of its first thread.
+    pub(crate) unsafe fn settle(
+        &self,
+        frame: *const u8,
+        (spilled, thread): (*const u8, u32),
+        registers: *mut u64,
+        places: *mut u32,
+    ) {
         let lanes = self.lanes as usize;
-        // SAFETY: room was reserved for everything in the frame. The rest is the caller's promise.
+        let spilled = spilled.wrapping_add((thread / self.lanes * self.frame_bytes) as usize);
+        // SAFETY: room was reserved for everything in the frame. The spill frame has what the group
+        // kept at the last barrier. The rest is the caller's promise.
         unsafe {
             self.kept.iter().for_each(|kept| kept.expand(frame, lanes, registers));
+            self.in_frame.iter().for_each(|kept| kept.expand(spilled, lanes, registers));
             match &self.places {
                 LanePlaces::Same(place) => (0..lanes).for_each(|lane| *places.add(lane) = *place),
                 LanePlaces::Parted { places: [there, others], masks } => {
@@ -373,7 +481,14 @@ mod tests {
         ];
         let (mut registers, mut places) = (slots(4), [0; 4]);
         // SAFETY: the frame is as long as said, and there are as many slots.
-        unsafe { left.settle(frame.as_ptr().cast(), registers.as_mut_ptr(), places.as_mut_ptr()) };
+        unsafe {
+            left.settle(
+                frame.as_ptr().cast(),
+                (std::ptr::null(), 0),
+                registers.as_mut_ptr(),
+                places.as_mut_ptr(),
+            );
+        }
         let slot = |i: usize| &registers[32 * i..32 * i + 4];
         assert_eq!(slot(0), [5; 4]);
         assert_eq!(slot(1), [1, 0, 0xffff_ffff, 0xffff_fffe]);
@@ -382,13 +497,114 @@ mod tests {
         assert_eq!((registers[4], places), (0, [7; 4]));
     }
 
+    /// A layout of one barrier that keeps registers of all kinds in groups of four.
+    fn layout() -> FrameLayout {
+        let shapes = [
+            (Shape::Uniform, Class::B32),
+            (Shape::Affine(4), Class::B64),
+            (Shape::Varying, Class::F32),
+            (Shape::Varying, Class::Pred),
+            (Shape::Uniform, Class::Pred),
+            (Shape::Varying, Class::F64),
+        ];
+        let mut bytes = 0;
+        let kept = (0..)
+            .zip(shapes)
+            .map(|(slot, (shape, class))| {
+                let offset = bytes;
+                bytes += Kept::bytes(shape, class, 4);
+                Kept { slot: Slot(slot), offset, shape, class, lazy: false }
+            })
+            .collect();
+        FrameLayout { bytes, lanes: 4, barriers: vec![(9, kept)] }
+    }
+
+    /// Slots of registers that have the shapes of [`layout`].
+    fn registers() -> Vec<u64> {
+        let mut registers = slots(6);
+        for lane in 0..4 {
+            registers[lane] = 7;
+            registers[32 + lane] = 1000 + 4 * lane as u64;
+            registers[64 + lane] = 0x3f80_0000 + lane as u64;
+            registers[96 + lane] = lane as u64 & 1;
+            registers[128 + lane] = 1;
+            registers[160 + lane] = u64::MAX - lane as u64;
+        }
+        registers
+    }
+
+    #[test]
+    fn a_frame_filled_from_slots_expands_to_the_same_slots() {
+        let (layout, before) = (layout(), registers());
+        let entry = layout.entry(9, 77).expect("the barrier keeps registers");
+        let mut frames = vec![0u64; 2 * layout.bytes as usize / 8];
+        let (mut places, mut after) = ([0; 4], slots(6));
+        // SAFETY: there are two frames, and all slots and places of the group.
+        unsafe {
+            assert!(entry.enter(frames.as_mut_ptr().cast(), 4, before.as_ptr(), places.as_mut_ptr()));
+            assert_eq!(frames[..layout.bytes as usize / 8], vec![0; layout.bytes as usize / 8]);
+            let frame = frames.as_ptr().cast::<u8>().add(layout.bytes as usize);
+            layout.expand(9, frame, after.as_mut_ptr());
+        }
+        assert_eq!((after, places), (before, [0; 4]));
+    }
+
+    #[test]
+    fn a_frame_is_not_filled_from_registers_of_other_shapes() {
+        let (layout, mut registers) = (layout(), registers());
+        let entry = layout.entry(9, 77).expect("the barrier keeps registers");
+        registers[32 + 3] += 1;
+        let mut frames = vec![0u64; layout.bytes as usize / 8];
+        let mut places = [0; 4];
+        // SAFETY: there is a frame, and all slots and places of the group.
+        let entered =
+            unsafe { entry.enter(frames.as_mut_ptr().cast(), 0, registers.as_ptr(), places.as_mut_ptr()) };
+        assert!(!entered);
+        assert_eq!((places, frames.iter().all(|&word| word == 0)), ([77; 4], true));
+    }
+
+    #[test]
+    fn an_exit_takes_registers_from_the_spill_frame() {
+        let (layout, before) = (layout(), registers());
+        let entry = layout.entry(9, 77).expect("the barrier keeps registers");
+        let mut frames = vec![0u64; 2 * layout.bytes as usize / 8];
+        let (mut places, mut after) = ([0; 4], slots(6));
+        let mut left = GroupExit::new(4);
+        left.stay(5);
+        for kept in &layout.barriers[0].1 {
+            left.keep(kept.slot, kept.shape, kept.class, kept.lazy);
+        }
+        let stored = vec![0u64; left.bytes() as usize / 8];
+        for kept in &layout.barriers[0].1 {
+            left.take_from_frame(kept.slot, layout.bytes, kept.offset);
+        }
+        // SAFETY: there are two frames, and all slots and places of the group.
+        unsafe {
+            entry.enter(frames.as_mut_ptr().cast(), 4, before.as_ptr(), places.as_mut_ptr());
+            left.settle(
+                stored.as_ptr().cast(),
+                (frames.as_ptr().cast(), 4),
+                after.as_mut_ptr(),
+                places.as_mut_ptr(),
+            );
+        }
+        assert_eq!((after, places), (before, [5; 4]));
+    }
+
     #[test]
     fn threads_that_part_are_where_their_masks_say() {
         let mut left = GroupExit::new(4);
         assert_eq!(left.part([3, 9]), 0);
         let (masks, mut places) = ([u32::MAX, 0, 0, u32::MAX], [0; 4]);
         // SAFETY: the frame has the masks, and nothing else is kept.
-        unsafe { left.settle(masks.as_ptr().cast(), slots(1).as_mut_ptr(), places.as_mut_ptr()) };
+        unsafe {
+            left.settle(
+                masks.as_ptr().cast(),
+                (std::ptr::null(), 0),
+                slots(1).as_mut_ptr(),
+                places.as_mut_ptr(),
+            );
+        }
         assert_eq!(places, [3, 9, 9, 3]);
     }
 

@@ -1,16 +1,77 @@
 //! Barriers for the whole block, as one group sees them: the registers it keeps before a barrier
 //! and restores after it.
+//!
+//! A register has one place in the frame. One that has not changed since the last barrier is still
+//! there: neither the next barrier nor a side exit stores it ([`Unchanged`]). A register that is only
+//! kept is not even loaded.
 
-use super::Emitter;
+use super::side_exits::Tables;
 use super::value::{per_vector, vector_type};
+use super::{Emitter, dead};
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use crate::spill_frame::Kept;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, MemFlagsData, Value, ValueDef};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{INTERPRET, KEPT, Machine};
+use gridloom_interp::lanes::Slot;
+use std::collections::HashMap;
 use std::mem::offset_of;
+
+/// Which values were loaded from the frame after a barrier, and where they are stored again. Whether
+/// a value is the same is known once all of the function is emitted.
+#[derive(Default)]
+pub(super) struct Unchanged {
+    /// The values of each register in the frame, by register, with its offset there.
+    values: HashMap<(u32, Value), u32>,
+    loads: Vec<Inst>,
+    /// Stores at barriers.
+    kept: Vec<(Slot, Value, Inst)>,
+    /// Stores at side exits, by the number of the exit.
+    left: Vec<(usize, Slot, Vec<(Value, Inst)>)>,
+}
+
+impl Unchanged {
+    /// Notes that a value of a register was made of one loaded from an offset in the frame.
+    fn loaded(&mut self, func: &Function, (slot, offset): (Slot, u32), loaded: Value, value: Value) {
+        self.values.insert((slot.0, value), offset);
+        if let ValueDef::Result(load, _) = func.dfg.value_def(loaded) {
+            self.loads.push(load);
+        }
+    }
+
+    fn stored(&mut self, slot: Slot, value: Value, store: Inst) {
+        self.kept.push((slot, value, store));
+    }
+
+    /// Notes the stores of a register's values at a side exit.
+    pub(super) fn left(&mut self, exit: usize, slot: Slot, stores: Vec<(Value, Inst)>) {
+        self.left.push((exit, slot, stores));
+    }
+
+    fn offset(&self, func: &Function, slot: Slot, value: Value) -> Option<u32> {
+        self.values.get(&(slot.0, func.dfg.resolve_aliases(value))).copied()
+    }
+
+    /// Removes the stores of what is in the frame already, and the loads that nothing else needs.
+    pub(super) fn remove_stores(&self, func: &mut Function, tables: &mut Tables, frame_bytes: u32) {
+        for &(slot, value, store) in &self.kept {
+            if self.offset(func, slot, value).is_some() {
+                func.layout.remove_inst(store);
+            }
+        }
+        for (exit, slot, stores) in &self.left {
+            let mut offsets = stores.iter().map(|&(value, _)| self.offset(func, *slot, value));
+            let Some(Some(offset)) = offsets.next().filter(|_| offsets.all(|offset| offset.is_some())) else {
+                continue;
+            };
+            tables.take_from_frame(*exit, *slot, frame_bytes, offset);
+            stores.iter().for_each(|&(_, store)| func.layout.remove_inst(store));
+        }
+        dead::remove_loads(func, &self.loads);
+    }
+}
 
 impl Emitter<'_> {
     /// Returns the frame of the group.
@@ -33,12 +94,14 @@ impl Emitter<'_> {
             if self.plan.uniformity.get(kept.slot) == Shape::Varying {
                 for (part, &variable) in variables.iter().enumerate() {
                     let value = self.b.use_var(variable);
-                    self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
+                    let store = self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
+                    self.unchanged.stored(kept.slot, value, store);
                 }
             } else {
                 let value = self.b.use_var(variables[0]);
                 let bits = self.convert(value, class, Class::B64);
-                self.b.ins().store(flags, bits, frame, offset);
+                let store = self.b.ins().store(flags, bits, frame, offset);
+                self.unchanged.stored(kept.slot, value, store);
             }
         }
         let place = (self.plan.entries.len() + number) as u32;
@@ -63,11 +126,13 @@ impl Emitter<'_> {
                 for (part, &variable) in variables.iter().enumerate() {
                     let ty = vector_type(class).unwrap_or(I64);
                     let value = self.b.ins().load(ty, flags, frame, offset + 16 * part as i32);
+                    self.unchanged.loaded(self.b.func, (kept.slot, kept.offset), value, value);
                     self.b.def_var(variable, value);
                 }
             } else {
                 let bits = self.b.ins().load(I64, flags, frame, offset);
                 let value = self.convert(bits, Class::B64, class);
+                self.unchanged.loaded(self.b.func, (kept.slot, kept.offset), bits, value);
                 self.b.def_var(variables[0], value);
             }
         }

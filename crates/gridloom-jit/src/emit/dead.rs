@@ -4,11 +4,11 @@
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, ValueDef};
 
-/// Removes loads of the code's own memory whose result is not used. Loads of the kernel stay,
-/// because they may fault.
-pub(super) fn remove_loads(func: &mut Function) {
+/// Removes loads of the code's own memory whose result is not used: those of the stack and of what
+/// never changes, and some others. Loads of the kernel stay, because they may fault.
+pub(super) fn remove_loads(func: &mut Function, others: &[Inst]) {
     let mut is_used = SecondaryMap::with_capacity(func.dfg.num_values());
-    let mut own: Vec<Inst> = Vec::new();
+    let mut own: Vec<Inst> = others.to_vec();
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             for value in func.dfg.inst_values(inst) {

@@ -9,7 +9,7 @@ use crate::runtime;
 use crate::spill_frame::EntryShapes;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{INTERPRET, Machine};
 use gridloom_interp::lanes::Slot;
@@ -35,6 +35,22 @@ impl Emitter<'_> {
 
     fn slot_offset(slot: Slot, lane: usize) -> i32 {
         slot.0 as i32 * SLOT + 8 * lane as i32
+    }
+
+    /// Fills the frame of the group and continues as after the barrier before an entry. If registers
+    /// do not have the shapes that the code relies on, the group goes to the code for single
+    /// threads.
+    pub(super) fn enter_passed(&mut self, pc: Pc, passed: Block) {
+        let Some(holds) = self.fill_frame(pc - 1, pc | SINGLE) else {
+            return self.defect("an entry behind no barrier");
+        };
+        let apart = self.b.create_block();
+        self.b.set_cold_block(apart);
+        self.b.ins().brif(holds, passed, &[], apart, &[]);
+        self.go_on_in(apart);
+        self.note_parted();
+        self.note_left();
+        self.b.ins().jump(self.next, &[]);
     }
 
     /// Loads the live registers at an entry and goes there. If registers do not have the shape that

@@ -209,6 +209,8 @@ pub(crate) struct Emitter<'a> {
     apart: divergent::Apart,
     /// Blocks that lead away from the one being written, to be written next.
     ways: Vec<(Block, branch::Way)>,
+    /// Registers that are in the frame of the group as they were after the last barrier.
+    unchanged: barrier::Unchanged,
     /// What was found to be wrong with this compiler.
     defect: Option<&'static str>,
 }
@@ -298,6 +300,7 @@ pub(crate) fn build(
         running: None,
         apart: divergent::Apart::default(),
         ways: Vec::new(),
+        unchanged: barrier::Unchanged::default(),
         defect: None,
     };
     emitter.prepare_apart();
@@ -309,9 +312,10 @@ pub(crate) fn build(
     emitter.write_ends();
     emitter.write_side_exits();
     emitter.b.seal_all_blocks();
-    dead::remove_loads(emitter.b.func);
     let defect = emitter.defect;
-    let tables = std::mem::take(&mut emitter.side_exits.tables);
+    let mut tables = std::mem::take(&mut emitter.side_exits.tables);
+    let unchanged = std::mem::take(&mut emitter.unchanged);
+    unchanged.remove_stores(emitter.b.func, &mut tables, plan.frame_layout.bytes);
     emitter.b.finalize(isa.frontend_config());
     match defect {
         Some(defect) => Err(format!("the compiler has met {defect}")),

@@ -502,12 +502,26 @@ impl Emitter<'_> {
                 self.jump_by(entry, &table);
             }
         }
+        let (mut entered, mut passed) = (Vec::new(), Vec::new());
         for (&number, stub) in numbers.iter().zip(stubs) {
-            self.go_on_in(stub);
             match self.plan.entries.get(number as usize) {
-                Some(&pc) => self.enter(pc),
-                None => self.pass(barriers[number as usize - self.plan.entries.len()]),
+                Some(&pc) => entered.push((pc, stub)),
+                None => passed.push((barriers[number as usize - self.plan.entries.len()], stub)),
             }
+        }
+        for (pc, stub) in entered {
+            self.go_on_in(stub);
+            match passed.iter().find(|&&(barrier, _)| barrier + 1 == pc) {
+                Some(&(_, passed)) => {
+                    self.b.set_cold_block(stub);
+                    self.enter_passed(pc, passed);
+                }
+                None => self.enter(pc),
+            }
+        }
+        for (barrier, stub) in passed {
+            self.go_on_in(stub);
+            self.pass(barrier);
         }
     }
 

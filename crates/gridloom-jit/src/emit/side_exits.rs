@@ -9,7 +9,7 @@ use crate::analysis::flow::SlotSet;
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use crate::runtime;
-use crate::spill_frame::{EntryShapes, GroupExit};
+use crate::spill_frame::{EntryShapes, FrameEntry, GroupExit};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
@@ -60,6 +60,14 @@ struct Exit {
 pub(crate) struct Tables {
     left: Vec<Box<GroupExit>>,
     entered: Vec<Box<EntryShapes>>,
+    frames: Vec<Box<FrameEntry>>,
+}
+
+impl Tables {
+    /// Makes a side exit take a register from the spill frame of the group.
+    pub(super) fn take_from_frame(&mut self, exit: usize, slot: Slot, frame_bytes: u32, offset: u32) {
+        self.left[exit].take_from_frame(slot, frame_bytes, offset);
+    }
 }
 
 /// The state that the side exits of a function share.
@@ -241,13 +249,16 @@ impl Emitter<'_> {
                 As::Values(values, lazy) => {
                     let (class, shape) = (self.storage(*slot), self.plan.uniformity.get(*slot));
                     let offset = left.keep(*slot, shape, class, *lazy) as i32;
+                    let mut stores = Vec::new();
                     for (part, &value) in values.iter().enumerate() {
-                        let value = match (class, shape) {
+                        let stored = match (class, shape) {
                             (Class::Pred, Shape::Uniform) => self.convert(value, class, Class::B32),
                             _ => value,
                         };
-                        self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
+                        let store = self.b.ins().store(flags, stored, frame, offset + 16 * part as i32);
+                        stores.push((value, store));
                     }
+                    self.unchanged.left(self.side_exits.tables.left.len(), *slot, stores);
                 }
             }
         }
@@ -280,6 +291,18 @@ impl Emitter<'_> {
         let answer = self.scratch(4);
         self.call_rarely(runtime::enter as *const () as usize, &[registers, address, answer]);
         self.b.ins().load(I32, MemFlagsData::trusted(), answer, 0)
+    }
+
+    /// Fills the frame of a group that is entered behind a barrier, and returns the truth of its
+    /// registers having their shapes. If they do not, the threads are at `otherwise`.
+    pub(super) fn fill_frame(&mut self, barrier: Pc, otherwise: u32) -> Option<Value> {
+        let entered = Box::new(self.plan.frame_layout.entry(barrier, otherwise)?);
+        let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*entered) as i64);
+        self.side_exits.tables.frames.push(entered);
+        let answer = self.scratch(4);
+        let arguments = [self.machine, self.thread, address, answer];
+        self.call_rarely(runtime::enter_frame as *const () as usize, &arguments);
+        Some(self.b.ins().load(I32, MemFlagsData::trusted(), answer, 0))
     }
 
     /// Emits the blocks through which groups leave.
