@@ -6,9 +6,9 @@
 use gridloom_interp::code::{Code, Instruction, Meaning, Op as Decoded};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use gridloom_ptx::op::{
-    ApproxOp, BitsOp, BoolOp, Compare, CompareOp, ConvertOp, Cvt, CvtRounding, FloatArith, FloatOp,
-    FloatPrecision, FunnelMode, Half, IntArith, IntOp, LogicOp, MinMax, MulMode, Op, PrmtMode, Rounding,
-    ShiftDirection,
+    ApproxOp, BfindMode, BitsOp, BoolOp, Compare, CompareOp, ConvertOp, Cvt, CvtRounding, FloatArith,
+    FloatOp, FloatPrecision, FunnelMode, Half, IntArith, IntOp, LogicOp, MinMax, MulMode, Op, PrmtMode,
+    Rounding, ShiftDirection,
 };
 use gridloom_ptx::{Imm, Module, Operand, ScalarType, Space, SymbolId};
 
@@ -154,6 +154,12 @@ pub(crate) enum Kind {
     },
     CountZeros,
     CountOnes,
+    /// The place of the highest bit that differs from the sign, counted from the lowest bit or from
+    /// the highest; all ones if there is none.
+    FindBit {
+        signed: bool,
+        from_top: bool,
+    },
     Reverse,
     /// Compares integers or floats, by the class of the operands. There are one or two results: the
     /// comparison and its negation.
@@ -244,6 +250,14 @@ pub(crate) enum Kind {
     Demote {
         ftz: bool,
     },
+    /// `.f16` to single precision, which is exact.
+    HalfToFloat,
+    /// `.bf16` to single precision, which moves its bits.
+    BfloatToFloat,
+    /// Single precision to the nearest `.f16`.
+    FloatToHalf,
+    /// Single precision to the nearest `.bf16`.
+    FloatToBfloat,
     RoundIntegral {
         integral: Integral,
         ftz: bool,
@@ -421,6 +435,10 @@ fn bits(op: &BitsOp) -> Option<Native> {
         }
         BitsOp::Clz { ty, .. } => Native::new(Kind::CountZeros, &[Class::of(*ty)], Class::B32),
         BitsOp::Popc { ty, .. } => Native::new(Kind::CountOnes, &[Class::of(*ty)], Class::B32),
+        BitsOp::Bfind { ty, mode, .. } => {
+            let kind = Kind::FindBit { signed: ty.is_signed(), from_top: *mode == BfindMode::ShiftAmount };
+            Native::new(kind, &[Class::of(*ty)], Class::B32)
+        }
         BitsOp::Brev { ty, .. } => Native::same(Kind::Reverse, Class::of(*ty)),
         _ => None,
     }
@@ -590,6 +608,19 @@ fn convert(cvt: &Cvt, result: Class) -> Option<Native> {
             let (signed, bits) = (to.is_signed(), to.bits());
             let kind = Kind::FloatToNarrow { signed, bits, integral: integral?, ftz };
             matches!(result, Class::B16 | Class::B32).then(|| Native::new(kind, &[Class::F32], result))?
+        }
+        (false, false) if result.bits() == to.bits() && (from.bits() == 16 || to.bits() == 16) => {
+            let nearest = rounding == Some(CvtRounding::Rn);
+            let (kind, from, to) = match (from, to) {
+                (ScalarType::F16, ScalarType::F32) => (Kind::HalfToFloat, Class::B16, Class::F32),
+                (ScalarType::Bf16, ScalarType::F32) if !ftz => (Kind::BfloatToFloat, Class::B16, Class::F32),
+                (ScalarType::F32, ScalarType::F16) if nearest => (Kind::FloatToHalf, Class::F32, Class::B16),
+                (ScalarType::F32, ScalarType::Bf16) if nearest && !ftz => {
+                    (Kind::FloatToBfloat, Class::F32, Class::B16)
+                }
+                _ => return None,
+            };
+            Native::new(kind, &[from], to)
         }
         (false, false) => match (machine_float(from)?, machine_float(to)?) {
             (Class::F32, Class::F64) if integral.is_none() => {

@@ -39,7 +39,14 @@ impl Emitter<'_> {
             Kind::InsertField { .. } => &operands[..2],
             _ => operands,
         };
-        if let Kind::IntToFloat { .. } | Kind::Saturate { .. } | Kind::FloatToNarrow { .. } = native.kind {
+        if let Kind::IntToFloat { .. }
+        | Kind::Saturate { .. }
+        | Kind::FloatToNarrow { .. }
+        | Kind::HalfToFloat
+        | Kind::BfloatToFloat
+        | Kind::FloatToHalf
+        | Kind::FloatToBfloat = native.kind
+        {
             return Some((self.convert_narrow(native, &operands[0])?, Vec::new()));
         }
         if is_narrow(native.result) || (0..operands.len()).any(|i| is_narrow(native.operands[i])) {
@@ -370,6 +377,28 @@ impl Emitter<'_> {
             Kind::CountOnes => {
                 let ones = self.b.ins().popcnt(x[0]);
                 self.convert(ones, native.operands[0], Class::B32).into()
+            }
+            Kind::FindBit { signed, from_top } => {
+                let from = native.operands[0];
+                let highest = i64::from(from.bits()) - 1;
+                let mut bits = x[0];
+                if signed {
+                    let signs = self.b.ins().sshr_imm_u(bits, highest);
+                    bits = self.b.ins().bxor(bits, signs);
+                }
+                let zeros = self.b.ins().clz(bits);
+                let zeros = self.convert(zeros, from, Class::B32);
+                let highest = self.b.ins().iconst(I32, highest);
+                let place = self.b.ins().isub(highest, zeros);
+                if !from_top {
+                    // Where there is no bit, there is one zero more than the place of the highest.
+                    return place.into();
+                }
+                let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, place, 0);
+                self.b.ins().select(none, place, zeros).into()
+            }
+            Kind::HalfToFloat | Kind::BfloatToFloat | Kind::FloatToHalf | Kind::FloatToBfloat => {
+                self.short_float(native, x[0], vector).into()
             }
             Kind::Reverse => self.b.ins().bitrev(x[0]).into(),
             Kind::Compare { compare, signed, ftz, combine } => {

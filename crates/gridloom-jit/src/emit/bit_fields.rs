@@ -13,12 +13,12 @@ impl Emitter<'_> {
         if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
     }
 
-    fn shift_left(&mut self, value: Value, count: u32) -> Value {
+    pub(super) fn shift_left(&mut self, value: Value, count: u32) -> Value {
         let by = self.b.ins().iconst(I32, i64::from(count));
         if count == 0 { value } else { self.b.ins().ishl(value, by) }
     }
 
-    fn shift_right(&mut self, value: Value, count: u32, signed: bool) -> Value {
+    pub(super) fn shift_right(&mut self, value: Value, count: u32, signed: bool) -> Value {
         let by = self.b.ins().iconst(I32, i64::from(count));
         match (count, signed) {
             (0, _) => value,
@@ -157,6 +157,14 @@ impl Emitter<'_> {
                     *part = self.lower(native, &[*part], true).value;
                 }
                 Some(self.in_register(parts, signed, native.result))
+            }
+            Kind::HalfToFloat | Kind::BfloatToFloat => {
+                let parts = words(self, false)?;
+                Some(parts.into_iter().map(|part| self.short_float(native, part, true)).collect())
+            }
+            Kind::FloatToHalf | Kind::FloatToBfloat => {
+                let parts = self.vectors(operand, Class::F32);
+                Some(parts.into_iter().map(|part| self.short_float(native, part, true)).collect())
             }
             _ => None,
         }

@@ -23,7 +23,7 @@ const TWO_TO_126: u64 = 0x7e80_0000;
 
 impl Emitter<'_> {
     /// Returns the bits of a float as an integer.
-    fn float_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
+    pub(super) fn float_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
         match (vector, class) {
             (true, Class::F64) => self.vector_cast(value, I64X2),
             (true, _) => self.vector_cast(value, I32X4),
@@ -32,7 +32,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn float_of_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
+    pub(super) fn float_of_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
         match (vector, class) {
             (true, Class::F64) => self.vector_cast(value, F64X2),
             (true, _) => self.vector_cast(value, F32X4),
@@ -41,7 +41,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn bits_constant(&mut self, bits: u64, class: Class, vector: bool) -> Value {
+    pub(super) fn bits_constant(&mut self, bits: u64, class: Class, vector: bool) -> Value {
         let class = class.untyped();
         if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
     }

@@ -36,6 +36,7 @@ mod restart;
 mod rounds;
 mod scalarized;
 mod share;
+mod short_floats;
 mod side_exits;
 mod special;
 mod speculative_nan;

@@ -25,3 +25,4 @@ mod random;
 mod ranges;
 mod scattered;
 mod shared_init;
+mod short_floats;
