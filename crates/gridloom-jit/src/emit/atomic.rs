@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Atomic, AtomicKind, Guard};
+use gridloom_interp::code::{Atomic, AtomicKind, Guard, Rmw};
 use gridloom_ptx::ScalarType;
 use gridloom_ptx::op::AtomOp;
 
@@ -42,6 +42,19 @@ impl Emitter<'_> {
         let sure = guard.is_none()
             && access.space == Space::Shared
             && self.is_within_shared(access, &atomic.operand);
+        let some = guard.clone().filter(|guard| matches!(guard, Val::Many(_)) && self.party.is_none());
+        if let Some(guard) = &some
+            && let Some(places) = self.places_of_active(access, &atomic.operand, (&address, offset), guard)
+        {
+            let update = |emitter: &mut Self, host: Value, [b, c]: [Value; 2]| {
+                emitter.update(native, (access, function), class, host, [b, c])
+            };
+            let old = self.update_each_active(&places, [&b, &c], (class, guard), update);
+            if let Some(slot) = destination {
+                self.define(slot, Val::Many(old), class, Some(guard));
+            }
+            return;
+        }
         let places = if sure {
             Vec::new()
         } else {
@@ -61,23 +74,7 @@ impl Emitter<'_> {
             let nothing = self.constant(0, class);
             let done = condition.map(|condition| self.when(condition, nothing, scalar_type(class)));
             let (b, c) = (self.lane(&b, class, lane), self.lane(&c, class, lane));
-            let mut old = match native {
-                // No other host thread accesses shared memory while this block runs.
-                Some(how) if access.space == Space::Shared => self.update_alone(how, class, host, b, c),
-                Some(Atomically::Rmw(op)) => {
-                    self.b.ins().atomic_rmw(scalar_type(class), MemFlagsData::trusted(), op, host, b)
-                }
-                Some(Atomically::Cas) => self.b.ins().atomic_cas(MemFlagsData::trusted(), host, b, c),
-                None => {
-                    let function = self.constant(std::ptr::from_ref(function) as u64, Class::B64);
-                    let (b, c) = (self.convert(b, class, Class::B64), self.convert(c, class, Class::B64));
-                    let size = self.b.ins().iconst(I32, i64::from(size));
-                    let old = self
-                        .call(runtime::update as *const () as usize, &[function, host, b, c, size], Some(I64))
-                        .unwrap_or(host);
-                    self.convert(old, Class::B64, class)
-                }
-            };
+            let mut old = self.update(native, (access, function), class, host, [b, c]);
             if let Some(done) = done {
                 old = self.rejoin(done, old);
             }
@@ -87,6 +84,34 @@ impl Emitter<'_> {
             let value =
                 if self.lanes == 1 { Val::One(results[0]) } else { Val::Many(self.gather(&results, class)) };
             self.define(slot, value, class, guard.as_ref());
+        }
+    }
+
+    /// Emits an atomic operation of one thread. Returns the old value.
+    fn update(
+        &mut self,
+        native: Option<Atomically>,
+        (access, function): (Access, &Rmw),
+        class: Class,
+        host: Value,
+        [b, c]: [Value; 2],
+    ) -> Value {
+        match native {
+            // No other host thread accesses shared memory while this block runs.
+            Some(how) if access.space == Space::Shared => self.update_alone(how, class, host, b, c),
+            Some(Atomically::Rmw(op)) => {
+                self.b.ins().atomic_rmw(scalar_type(class), MemFlagsData::trusted(), op, host, b)
+            }
+            Some(Atomically::Cas) => self.b.ins().atomic_cas(MemFlagsData::trusted(), host, b, c),
+            None => {
+                let function = self.constant(std::ptr::from_ref(function) as u64, Class::B64);
+                let (b, c) = (self.convert(b, class, Class::B64), self.convert(c, class, Class::B64));
+                let size = self.b.ins().iconst(I32, i64::from(access.size));
+                let old = self
+                    .call(runtime::update as *const () as usize, &[function, host, b, c, size], Some(I64))
+                    .unwrap_or(host);
+                self.convert(old, Class::B64, class)
+            }
         }
     }
 

@@ -1,15 +1,13 @@
 //! Accesses of some threads of a group.
 //!
 //! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some
-//! thread loads from the page. Otherwise each thread makes its access, and those that make none
-//! make it to memory of the code's own, so that no branch asks which they are. Only the addresses
-//! of threads that make the access are checked. Where elements are a step apart and it is rare, the
+//! thread loads from the page. Otherwise the threads make it in a loop ([`each_active`]). Only the
+//! addresses of threads that make the access are checked. Where elements are a step apart and it is rare, the
 //! runtime makes the accesses one by one: to write them out for each thread is most of what
 //! compiling a small kernel takes.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
-use super::interleaved::HostAddress;
 use super::value::{Val, per_vector, vector_type};
 use crate::native::Class;
 use crate::runtime;
@@ -279,10 +277,10 @@ impl Emitter<'_> {
         guard: &Val,
         own: Option<&Val>,
     ) {
-        let places = match self.places_by_masks(access, &load.operand, address, offset, guard) {
-            Some(places) => places.into_iter().map(|place| (place, None)).collect(),
-            None => self.places(access, &load.operand, address, offset, Some(guard)),
-        };
+        if let Some(places) = self.places_of_active(access, &load.operand, (address, offset), guard) {
+            return self.load_each_active(load, &places, guard, own);
+        }
+        let places = self.places(access, &load.operand, address, offset, Some(guard));
         self.load_at(load, &places, own);
     }
 
@@ -355,85 +353,10 @@ impl Emitter<'_> {
         if rare && self.store_masked(store, access, address, offset, values, guard) {
             return;
         }
-        match self.places_by_masks(access, &store.operand, address, offset, guard) {
-            Some(places) => {
-                let places: Vec<HostAddress> = places.into_iter().map(|host| (host, 0)).collect();
-                self.store_at(store, &places, values);
-            }
+        match self.places_of_active(access, &store.operand, (address, offset), guard) {
+            Some(places) => self.store_each_active(store, &places, values, guard),
             None => self.store_some(store, access, address, offset, values, guard),
         }
-    }
-
-    /// Returns where an access goes in each thread: where a guard holds, to its address, which is
-    /// checked; elsewhere to memory of the code's own. None where that is to be done in another
-    /// way.
-    fn places_by_masks(
-        &mut self,
-        access: Access,
-        operand: &MemoryOperand,
-        address: &Val,
-        offset: i64,
-        guard: &Val,
-    ) -> Option<Vec<Value>> {
-        let masks = self.vectors(guard, Class::Pred);
-        if let &Val::Affine(first, step) = address
-            && access.space == Space::Global
-            && !access.narrow
-            && step % i64::from(access.align) == 0
-            && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes)
-        {
-            if !self.plan.bounds_checks.is_good(operand, access.align) {
-                self.check_host(access, first, offset, access.size, 0);
-            }
-            let first = self.sum_with(first, offset);
-            return Some(self.places_by_step((first, 0), step, &masks));
-        }
-        if let &Val::Affine(_, step) = address
-            && let Some(first) = self.shared_start(access, operand, (address, offset), guard)
-        {
-            return Some(self.places_by_step(first, step, &masks));
-        }
-        let hosts = match access.space {
-            Space::Global | Space::Const | Space::Generic if !access.narrow => {
-                let is_good = self.plan.bounds_checks.is_good(operand, access.align);
-                let addresses = self.vectors(address, Class::B64);
-                if !is_good {
-                    self.check_some(access, &addresses, offset, guard);
-                }
-                let more = self.vector_of(offset as u64, Class::B64);
-                match offset {
-                    0 => addresses,
-                    _ => addresses.into_iter().map(|part| self.b.ins().iadd(part, more)).collect(),
-                }
-            }
-            Space::Shared => self.shared_hosts(access, operand, address, offset, Some(&masks))?,
-            _ => return None,
-        };
-        let wide = self.masks(guard, Class::B64);
-        let nowhere = self.nowhere();
-        let nowhere = self.b.ins().splat(I64X2, nowhere);
-        let mut places = Vec::new();
-        for (host, mask) in hosts.into_iter().zip(wide) {
-            let part = self.b.ins().bitselect(mask, host, nowhere);
-            places.extend([0, 1].map(|lane| self.b.ins().extractlane(part, lane)));
-        }
-        Some(places)
-    }
-
-    /// Returns where an access goes in each thread: where a mask is set, to an address that rises
-    /// by a step; elsewhere to memory of the code's own.
-    fn places_by_step(&mut self, (first, at): HostAddress, step: i64, masks: &[Value]) -> Vec<Value> {
-        let bits = match &self.running {
-            Some(running) if *running.masks == masks => running.bits,
-            _ => self.bits_of(masks),
-        };
-        let nowhere = self.nowhere();
-        let places = (0..self.lanes).map(|lane| {
-            let there = self.b.ins().iadd_imm_s(first, step * i64::from(lane) + i64::from(at));
-            let holds = self.b.ins().band_imm_u(bits, 1 << lane);
-            self.b.ins().select(holds, there, nowhere)
-        });
-        places.collect()
     }
 
     /// Addresses of the host for addresses in shared memory, checked where masks are set, or in all

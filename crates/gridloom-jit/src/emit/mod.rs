@@ -18,6 +18,7 @@ mod branch;
 mod collective;
 mod dead;
 mod divergent;
+mod each_active;
 mod exit;
 mod float;
 mod fold;

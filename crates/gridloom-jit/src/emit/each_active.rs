@@ -1,0 +1,248 @@
+//! Scattered accesses of some threads of a group, in a loop over those threads. The code is as long
+//! for 32 threads as for one, and threads that make no access cost nothing.
+
+use super::Emitter;
+use super::address::{Access, NEAR};
+use super::interleaved::HostAddress;
+use super::memory::shared_flags;
+use super::value::{Val, scalar_type, vector_type};
+use crate::native::Class;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use gridloom_interp::Space;
+use gridloom_interp::code::{Load, MemoryOperand, Store};
+
+/// Where the accesses of a group go, checked in the threads that make them.
+pub(super) enum Places {
+    /// To addresses in vectors.
+    Vectors(Vec<Value>),
+    /// To addresses that rise by a step from that of the first thread.
+    Step(HostAddress, i64),
+}
+
+impl Emitter<'_> {
+    /// Returns where accesses go in the threads where a guard holds. Returns `None` if that is to be
+    /// found in another way.
+    pub(super) fn places_of_active(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        (address, offset): (&Val, i64),
+        guard: &Val,
+    ) -> Option<Places> {
+        if let &Val::Affine(first, step) = address
+            && access.space == Space::Global
+            && !access.narrow
+            && step % i64::from(access.align) == 0
+            && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes)
+        {
+            if !self.plan.bounds_checks.is_good(operand, access.align) {
+                self.check_host(access, first, offset, access.size, 0);
+            }
+            return Some(Places::Step((self.sum_with(first, offset), 0), step));
+        }
+        if let &Val::Affine(_, step) = address
+            && let Some(first) = self.shared_start(access, operand, (address, offset), guard)
+        {
+            return Some(Places::Step(first, step));
+        }
+        let hosts = match access.space {
+            Space::Global | Space::Const | Space::Generic if !access.narrow => {
+                let is_good = self.plan.bounds_checks.is_good(operand, access.align);
+                let addresses = self.vectors(address, Class::B64);
+                if !is_good {
+                    self.check_some(access, &addresses, offset, guard);
+                }
+                let more = self.vector_of(offset as u64, Class::B64);
+                match offset {
+                    0 => addresses,
+                    _ => addresses.into_iter().map(|part| self.b.ins().iadd(part, more)).collect(),
+                }
+            }
+            Space::Shared => {
+                let masks = self.vectors(guard, Class::Pred);
+                self.shared_hosts(access, operand, address, offset, Some(&masks))?
+            }
+            _ => return None,
+        };
+        Some(Places::Vectors(hosts))
+    }
+
+    /// Loads in the threads where a guard holds, which it does in some thread.
+    pub(super) fn load_each_active(&mut self, load: &Load, places: &Places, guard: &Val, own: Option<&Val>) {
+        let class = match load.extend.signed_to {
+            Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
+            _ => Self::element(load.extend.size),
+        };
+        let held = Self::held_as(class);
+        let count = load.destinations.len() as u32;
+        let (area, found) = self.area(places, count * self.column(held));
+        let bits = self.bits_of_guard(guard);
+        self.each_active(bits, |emitter, lane| {
+            let (host, at) = emitter.place_of_lane(places, area, lane);
+            let to = emitter.element_in(area, held, lane);
+            for element in 0..count {
+                let (value, class) =
+                    emitter.load_element(load, host, at + (element * load.extend.size) as i32);
+                let value = emitter.convert(value, class, held);
+                let column = found + (element * emitter.column(held)) as i32;
+                emitter.b.ins().store(MemFlagsData::trusted(), value, to, column);
+            }
+        });
+        for (element, &slot) in load.destinations.iter().enumerate() {
+            let parts = self.column_of(area, found + (element as u32 * self.column(held)) as i32, held);
+            self.define(slot, Val::Many(parts), class, own);
+        }
+    }
+
+    /// Stores in the threads where a guard holds, which it does in some thread.
+    pub(super) fn store_each_active(&mut self, store: &Store, places: &Places, values: &[Val], guard: &Val) {
+        let class = Self::element(store.size);
+        let held = Self::held_as(class);
+        let (area, given) = self.area(places, values.len() as u32 * self.column(held));
+        for (element, value) in values.iter().enumerate() {
+            self.put_column(area, given + (element as u32 * self.column(held)) as i32, value, class);
+        }
+        let bits = self.bits_of_guard(guard);
+        self.each_active(bits, |emitter, lane| {
+            let (host, at) = emitter.place_of_lane(places, area, lane);
+            let from = emitter.element_in(area, held, lane);
+            for element in 0..values.len() as u32 {
+                let column = given + (element * emitter.column(held)) as i32;
+                let ty = scalar_type(class);
+                let value = emitter.b.ins().load(ty, MemFlagsData::trusted(), from, column);
+                let at = at + (element * store.size) as i32;
+                emitter.b.ins().store(shared_flags(), value, host, at);
+            }
+        });
+    }
+
+    /// Makes an atomic access in the threads where a guard holds, one after the other, given how one
+    /// of them makes it with its operands. Returns the old values.
+    pub(super) fn update_each_active(
+        &mut self,
+        places: &Places,
+        operands: [&Val; 2],
+        (class, guard): (Class, &Val),
+        update: impl FnOnce(&mut Self, Value, [Value; 2]) -> Value,
+    ) -> Vec<Value> {
+        let held = Self::held_as(class);
+        let (area, given) = self.area(places, 3 * self.column(held));
+        let columns = [0, 1, 2].map(|i| given + (i * self.column(held)) as i32);
+        for (operand, column) in operands.into_iter().zip(columns) {
+            self.put_column(area, column, operand, class);
+        }
+        let bits = self.bits_of_guard(guard);
+        let (some, done) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(bits, some, &[], done, &[]);
+        self.go_on_in(some);
+        self.each_active(bits, |emitter, lane| {
+            let (host, at) = emitter.place_of_lane(places, area, lane);
+            let host = emitter.sum_with(host, at.into());
+            let element = emitter.element_in(area, held, lane);
+            let flags = MemFlagsData::trusted();
+            let ty = scalar_type(class);
+            let [b, c] = [columns[0], columns[1]].map(|at| emitter.b.ins().load(ty, flags, element, at));
+            let old = update(emitter, host, [b, c]);
+            let old = emitter.convert(old, class, held);
+            emitter.b.ins().store(flags, old, element, columns[2]);
+        });
+        self.b.ins().jump(done, &[]);
+        self.go_on_in(done);
+        self.column_of(area, columns[2], held)
+    }
+
+    /// Returns the class in which an element of a thread is passed through memory.
+    fn held_as(class: Class) -> Class {
+        if class.bits() <= 32 { Class::B32 } else { Class::B64 }
+    }
+
+    /// Returns the bytes of one element for each thread.
+    fn column(&self, held: Class) -> u32 {
+        self.lanes * held.bits() / 8
+    }
+
+    /// Returns memory for the addresses of threads, which are stored there, and for as many bytes
+    /// behind them, with their offset.
+    fn area(&mut self, places: &Places, bytes: u32) -> (Value, i32) {
+        let addresses = match places {
+            Places::Vectors(_) => 8 * self.lanes,
+            Places::Step(..) => 0,
+        };
+        let area = self.scratch(addresses + bytes);
+        if let Places::Vectors(hosts) = places {
+            for (part, &host) in hosts.iter().enumerate() {
+                self.b.ins().store(MemFlagsData::trusted(), host, area, 16 * part as i32);
+            }
+        }
+        (area, addresses as i32)
+    }
+
+    /// Stores an element for each thread.
+    fn put_column(&mut self, area: Value, at: i32, value: &Val, class: Class) {
+        let parts = match value {
+            Val::One(value) if class.bits() < 32 => {
+                let value = self.convert(*value, class, Class::B32);
+                self.vectors(&Val::One(value), Class::B32)
+            }
+            value => self.vectors(value, class),
+        };
+        for (part, value) in parts.into_iter().enumerate() {
+            self.b.ins().store(MemFlagsData::trusted(), value, area, at + 16 * part as i32);
+        }
+    }
+
+    /// Loads an element for each thread.
+    fn column_of(&mut self, area: Value, at: i32, held: Class) -> Vec<Value> {
+        let ty = vector_type(held).unwrap_or(I64);
+        (0..self.column(held) as i32 / 16)
+            .map(|part| self.b.ins().load(ty, MemFlagsData::trusted(), area, at + 16 * part))
+            .collect()
+    }
+
+    /// Returns where the elements of a thread are, from the start of each column.
+    fn element_in(&mut self, area: Value, held: Class, lane: Value) -> Value {
+        let offset = self.b.ins().ishl_imm_u(lane, if held == Class::B64 { 3 } else { 2 });
+        self.b.ins().iadd(area, offset)
+    }
+
+    fn place_of_lane(&mut self, places: &Places, area: Value, lane: Value) -> HostAddress {
+        match *places {
+            Places::Vectors(_) => {
+                let offset = self.b.ins().ishl_imm_u(lane, 3);
+                let at = self.b.ins().iadd(area, offset);
+                (self.b.ins().load(I64, MemFlagsData::trusted(), at, 0), 0)
+            }
+            Places::Step((first, at), step) => {
+                let more = self.b.ins().imul_imm_s(lane, step);
+                (self.b.ins().iadd(first, more), at)
+            }
+        }
+    }
+
+    fn bits_of_guard(&mut self, guard: &Val) -> Value {
+        let masks = self.vectors(guard, Class::Pred);
+        match &self.running {
+            Some(running) if *running.masks == masks => running.bits,
+            _ => self.bits_of(&masks),
+        }
+    }
+
+    /// Emits code for the threads of some bits, of which one at least is set, in a loop. The code is
+    /// given the number of the thread, in 64 bits.
+    fn each_active(&mut self, bits: Value, code: impl FnOnce(&mut Self, Value)) {
+        let (head, done): (Block, Block) = (self.b.create_block(), self.b.create_block());
+        self.b.append_block_param(head, I32);
+        self.b.ins().jump(head, &[bits.into()]);
+        self.b.switch_to_block(head);
+        let bits = self.b.block_params(head)[0];
+        let lane = self.b.ins().ctz(bits);
+        let lane = self.b.ins().uextend(I64, lane);
+        code(self, lane);
+        let below = self.b.ins().iadd_imm_s(bits, -1);
+        let rest = self.b.ins().band(bits, below);
+        self.b.ins().brif(rest, head, &[rest.into()], done, &[]);
+        self.b.seal_block(head);
+        self.go_on_in(done);
+    }
+}
