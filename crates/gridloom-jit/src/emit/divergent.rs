@@ -12,7 +12,7 @@
 use super::branch::Way;
 use super::rounds::FUEL;
 use super::value::Val;
-use super::{Emitter, SINGLE};
+use super::{Emitter, Facts, SINGLE};
 use crate::analysis::flow::SlotSet;
 use crate::native::Class;
 use crate::spill_frame::WaitingLanes;
@@ -231,10 +231,15 @@ impl Emitter<'_> {
             self.go_on_in(not_all);
         }
         let masks = Rc::new(self.masks_of(bits));
+        // Threads that come here only from the whole group, at the end of the block before, go to
+        // addresses that it has checked.
+        let from_group = flow.follows(index) && index > 0 && self.apart.meetings[index - 1].is_none();
+        let known = if from_group { self.facts_before.of_addresses() } else { Facts::default() };
         let facts = std::mem::take(&mut self.facts_before);
         let ends = self.ends_of(bits);
         self.running = Some(Running { masks, bits, ends, block: index });
         self.forget_all();
+        self.facts = known;
         self.write_instructions(index);
         self.write_exits();
         self.running = None;

@@ -130,6 +130,19 @@ struct Facts {
     predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
 }
 
+impl Facts {
+    /// Returns which addresses are valid, wherever the code of some threads is written.
+    fn of_addresses(&self) -> Self {
+        Self {
+            checked: self.checked.clone(),
+            checked_groups: self.checked_groups.clone(),
+            checked_words: self.checked_words.clone(),
+            checked_shared: self.checked_shared.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 pub(crate) struct Emitter<'a> {
     b: FunctionBuilder<'a>,
     plan: &'a Plan<'a>,
