@@ -24,17 +24,17 @@ const WARP: u32 = 32;
 
 /// The lanes that execute a collective.
 #[derive(Clone, Copy)]
-struct Members {
+pub(super) struct Members {
     /// Their bits.
-    bits: Value,
+    pub(super) bits: Value,
     /// Whether these are all lanes.
     all: bool,
 }
 
 /// The results of the lanes: a 32-bit value and a truth value.
-struct Given {
-    value: Option<Val>,
-    predicate: Option<Val>,
+pub(super) struct Given {
+    pub(super) value: Option<Val>,
+    pub(super) predicate: Option<Val>,
 }
 
 impl Emitter<'_> {
@@ -62,7 +62,10 @@ impl Emitter<'_> {
         };
         let before = self.mark();
         let members = self.members(own.as_ref());
-        let mask = collective.mask.map(|mask| self.get(mask, Class::B32));
+        let mask = collective.mask.map(|mask| match self.constant_word(mask) {
+            Some(bits) => Val::One(self.constant(bits.into(), Class::B32)),
+            None => self.get(mask, Class::B32),
+        });
         let given = match mask {
             Some(Val::One(mask)) => {
                 self.require_members(mask, members);
@@ -88,6 +91,26 @@ impl Emitter<'_> {
             self.go_on_in(done);
             self.forget(before);
         }
+    }
+
+    /// Returns the value of a source if it is the same constant whenever this instruction runs,
+    /// whatever else its register holds elsewhere.
+    fn constant_word(&mut self, source: Source) -> Option<u32> {
+        let slot = match source {
+            Source::Constant(index) => {
+                return Some(self.plan.flow.code.constants[index as usize][0] as u32);
+            }
+            Source::Slot(slot) => slot,
+        };
+        let known = self.plan.ranges.constant(slot).or_else(|| match self.get(source, Class::B32) {
+            Val::One(value) => self.constant_of(value),
+            Val::Many(parts) => {
+                let first = self.element_of(parts[0])?;
+                parts[1..].iter().all(|&part| self.element_of(part) == Some(first)).then_some(first)
+            }
+            _ => None,
+        });
+        known.map(|value| value as u32)
     }
 
     /// Returns the lanes that execute an instruction, whose own guard is given.
@@ -169,6 +192,8 @@ impl Emitter<'_> {
                 let value = value(self);
                 Some(Given { value: Some(self.reduce(op, ty, &value, members)), predicate: None })
             }
+            CollectiveKind::MatchAny => Some(self.match_any(collective.value, members)),
+            CollectiveKind::MatchAll => Some(self.match_all(collective.value, members)),
             CollectiveKind::Elect => {
                 let leader = self.b.ins().ctz(members.bits);
                 let leaders = self.vectors(&Val::One(leader), Class::B32);
@@ -182,11 +207,7 @@ impl Emitter<'_> {
                 Some(Given { value: Some(Val::One(leader)), predicate: Some(Val::Many(is)) })
             }
             CollectiveKind::Shuffle(mode) if members.all => {
-                let constant = |source: Source| match source {
-                    Source::Constant(index) => Some(self.plan.flow.code.constants[index as usize][0] as u32),
-                    Source::Slot(slot) => self.plan.ranges.constant(slot).map(|value| value as u32),
-                };
-                let (b, c) = (constant(collective.b), constant(collective.c)?);
+                let (b, c) = (self.constant_word(collective.b), self.constant_word(collective.c)?);
                 let value = value(self);
                 if let Some(b) = b {
                     return Some(self.shuffle_known(mode, &value, b, c));

@@ -27,6 +27,7 @@ mod interleaved;
 mod load_sinking;
 mod map;
 mod masked;
+mod matching;
 mod memory;
 mod narrow;
 mod near;
