@@ -6,9 +6,10 @@ use crate::analysis::lanewise;
 use crate::analysis::range::{self, Ranges, RowLength};
 use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::emit;
-use crate::native::{self, Native};
+use crate::native::{self, Kind, Native};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Base, MemoryOperand, Op, Pc};
+use gridloom_interp::lanes::Source;
 use std::ops::Range;
 
 /// The most vectors that the registers in use at once should occupy.
@@ -57,7 +58,7 @@ impl CompiledKernel {
             .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
             .collect();
         let (shapes, _) = Uniformity::of(&flow, &natives, code.functions[0].slots, GROUPS[0]);
-        is_better_alone(&flow, &shapes)
+        is_better_alone(&flow, &natives, &shapes)
     }
 
     /// Returns the size of the largest groups whose registers fit into those of the machine.
@@ -125,13 +126,55 @@ impl CompiledKernel {
     }
 }
 
-/// In a loop that threads leave at different times, how many other instructions there are at most
-/// for each access that is made thread by thread, for the loop to be run faster by one thread after
-/// the other: no thread then waits for others.
-const OTHERS: usize = 12;
+/// What vectors save in a loop that threads leave at different times, for an instruction of 32 bits
+/// and for one of 64 bits, of which a vector holds half as many. Threads of a group wait for others
+/// there, and a thread alone does not.
+const WORD_SAVES: i64 = 4;
+const WIDE_SAVES: i64 = 1;
+
+/// What vectors lose there for an access that is made thread by thread, for a product of 64 bits,
+/// and for an instruction that is emitted once for each thread.
+const ACCESS_LOSES: i64 = 48;
+const PRODUCT_LOSES: i64 = 40;
+const EACH_LOSES: i64 = 36;
+
+/// Returns what vectors save, or lose if negative, for an instruction in such a loop.
+fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformity, pc: Pc) -> i64 {
+    let varies = |source: Source| shapes.source(source) == Shape::Varying;
+    let access = |operand: &MemoryOperand| match operand.base {
+        Base::Source(source) if varies(source) => -ACCESS_LOSES,
+        _ => WORD_SAVES,
+    };
+    let map = match &flow.instruction(pc).op {
+        Op::Load(load) => return access(&load.operand),
+        Op::Store(store) => return access(&store.operand),
+        Op::Atomic(atomic) => return access(&atomic.operand),
+        Op::Map(map) => map,
+        _ => return WORD_SAVES,
+    };
+    let Some(native) = native.filter(|_| map.sources().iter().any(|&source| varies(source))) else {
+        return WORD_SAVES;
+    };
+    let is_wide = native.result.bits() == 64 || native.operands[0].bits() == 64 && map.sources().len() > 1;
+    let by_register = |index: usize| matches!(map.sources().get(index), Some(&source) if varies(source));
+    match native.kind {
+        Kind::Mul | Kind::MadLow if is_wide && !native.result.is_float() => -PRODUCT_LOSES,
+        Kind::MulHigh { .. } | Kind::Min { .. } | Kind::Max { .. } if is_wide => -EACH_LOSES,
+        Kind::ShiftLeft | Kind::ShiftRight { .. } if by_register(1) => -EACH_LOSES,
+        Kind::Funnel { .. } if by_register(2) => -EACH_LOSES,
+        Kind::Div { .. }
+        | Kind::Rem { .. }
+        | Kind::CountZeros
+        | Kind::CountOnes
+        | Kind::FindBit { .. }
+        | Kind::Reverse => -EACH_LOSES,
+        _ if is_wide => WIDE_SAVES,
+        _ => WORD_SAVES,
+    }
+}
 
 /// Returns whether most of what is in loops is faster one thread after the other.
-fn is_better_alone(flow: &Flow<'_>, shapes: &Uniformity) -> bool {
+fn is_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> bool {
     let differs = |pc: Pc| {
         let guard = flow.instruction(pc).guard;
         guard.is_some_and(|guard| shapes.get(guard.slot) != Shape::Uniform)
@@ -156,18 +199,12 @@ fn is_better_alone(flow: &Flow<'_>, shapes: &Uniformity) -> bool {
             Op::Exit | Op::Return => true,
             _ => false,
         };
-        let scattered = range.clone().filter(|&pc| {
-            let operand = match &flow.instruction(pc).op {
-                Op::Load(load) => &load.operand,
-                Op::Store(store) => &store.operand,
-                Op::Atomic(atomic) => &atomic.operand,
-                _ => return false,
-            };
-            matches!(operand.base, Base::Source(source) if shapes.source(source) == Shape::Varying)
-        });
-        let scattered = scattered.count();
+        let saved = |pc: Pc| {
+            let native = natives[(pc - flow.range.start) as usize].as_ref();
+            saved_by_vectors(flow, native, shapes, pc)
+        };
         all += range.len();
-        if range.clone().any(|pc| leaves(pc) && differs(pc)) && scattered * OTHERS > range.len() - scattered {
+        if range.clone().any(|pc| leaves(pc) && differs(pc)) && range.clone().map(saved).sum::<i64>() < 0 {
             alone += range.len();
         }
     }

@@ -67,3 +67,16 @@ fn those_near_checked_ones_are_not_checked_again_but_others_are() {
     let found = same("add.u64 %rd3, %rd0, 4;", "ld.global.u32 %r19, [%rd2]; ld.global.u16 %r4, [%rd2+1];");
     assert!(found.is_err_and(|fault| fault.contains("multiple of")), "an offset that is not aligned");
 }
+
+#[test]
+fn a_product_with_a_constant_is_that_of_the_interpreter() {
+    for factor in ["3", "5", "9", "7", "0x10001", "0x8000000000000001", "-1", "6"] {
+        let body = format!(
+            "mul.wide.u32 %rd1, %r1, 0x9e3779b9; mul.lo.u64 %rd2, %rd1, {factor}; add.u64 %rd3, %rd2, 1;
+             mul.lo.u64 %rd3, %rd3, {factor}; cvt.u32.u64 %r2, %rd3; shr.u64 %rd3, %rd3, 32; cvt.u32.u64 %r3, %rd3;
+             mul.lo.u32 %r4, %r2, 5; mad.lo.u32 %r19, %r3, 9, %r4; {STORE}"
+        );
+        Case::new(&body).same().unwrap();
+        Case { block: [7, 1, 1], words: vec![0; 7], ..Case::new(&body) }.same().unwrap();
+    }
+}
