@@ -264,8 +264,11 @@ impl CompiledKernel {
         };
         let storage = emit::storage(&flow, &natives, &shapes);
         let noncanonical_nan = nan_canonicalization::registers(&flow, &natives);
+        let collective = flow.range.clone().any(|pc| matches!(flow.instruction(pc).op, Op::Collective(_)));
         let lanewise = match lanes {
             1 => vec![false; slots as usize],
+            // Warps make scattered accesses in loops, with addresses from vectors.
+            32 if collective => vec![false; slots as usize],
             _ => lanewise::registers(&flow, &natives, &shapes, &storage),
         };
         let layout = match lanes {

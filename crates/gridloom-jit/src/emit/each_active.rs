@@ -1,5 +1,6 @@
-//! Scattered accesses of some threads of a group, in a loop over those threads. The code is as long
-//! for 32 threads as for one, and threads that make no access cost nothing.
+//! Scattered accesses in loops over threads: over those of a group that make the access, or over all
+//! 32 of a warp. The code is as long for 32 threads as for a few, and threads that make no access
+//! cost nothing.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
@@ -7,6 +8,7 @@ use super::interleaved::HostAddress;
 use super::memory::shared_flags;
 use super::value::{Val, scalar_type, vector_type};
 use crate::native::Class;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::Space;
@@ -20,7 +22,109 @@ pub(super) enum Places {
     Step(HostAddress, i64),
 }
 
+/// How many threads of a whole warp a pass of a loop is for.
+const AT_ONCE: u32 = 4;
+
 impl Emitter<'_> {
+    /// Returns the addresses of an access of all threads if a loop over them makes it: in groups of
+    /// whole warps, to addresses in vectors.
+    pub(super) fn hosts_of_warp(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+    ) -> Option<Vec<Value>> {
+        let Val::Many(parts) = address else { return None };
+        if self.lanes < 32 || access.narrow && access.space != Space::Shared {
+            return None;
+        }
+        match access.space {
+            Space::Shared => self.shared_hosts(access, operand, address, offset, None),
+            Space::Global | Space::Const | Space::Generic => {
+                let checked = self.check_group(access, operand, address, offset);
+                if !checked && !self.plan.bounds_checks.is_good(operand, access.align) {
+                    return None;
+                }
+                let more = self.vector_of(offset as u64, Class::B64);
+                Some(match offset {
+                    0 => parts.clone(),
+                    _ => parts.iter().map(|&part| self.b.ins().iadd(part, more)).collect(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Loads in all threads of a warp.
+    pub(super) fn load_each_of_warp(&mut self, load: &Load, hosts: Vec<Value>, guard: Option<&Val>) {
+        let class = match load.extend.signed_to {
+            Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
+            _ => Self::element(load.extend.size),
+        };
+        let held = Self::held_as(class);
+        let count = load.destinations.len() as u32;
+        let (area, found) = self.area(&Places::Vectors(hosts), count * self.column(held));
+        self.each_of_warp(|emitter, lane| {
+            let from = emitter.element_in(area, Class::B64, lane);
+            let to = emitter.element_in(area, held, lane);
+            for more in 0..AT_ONCE {
+                let host = emitter.b.ins().load(I64, MemFlagsData::trusted(), from, 8 * more as i32);
+                for element in 0..count {
+                    let (value, class) =
+                        emitter.load_element(load, host, (element * load.extend.size) as i32);
+                    let value = emitter.convert(value, class, held);
+                    let at = element * emitter.column(held) + more * held.bits() / 8;
+                    emitter.b.ins().store(MemFlagsData::trusted(), value, to, found + at as i32);
+                }
+            }
+        });
+        for (element, &slot) in load.destinations.iter().enumerate() {
+            let parts = self.column_of(area, found + (element as u32 * self.column(held)) as i32, held);
+            self.define(slot, Val::Many(parts), class, guard);
+        }
+    }
+
+    /// Stores in all threads of a warp.
+    pub(super) fn store_each_of_warp(&mut self, store: &Store, hosts: Vec<Value>, values: &[Val]) {
+        let class = Self::element(store.size);
+        let held = Self::held_as(class);
+        let (area, given) = self.area(&Places::Vectors(hosts), values.len() as u32 * self.column(held));
+        for (element, value) in values.iter().enumerate() {
+            self.put_column(area, given + (element as u32 * self.column(held)) as i32, value, class);
+        }
+        self.each_of_warp(|emitter, lane| {
+            let to = emitter.element_in(area, Class::B64, lane);
+            let from = emitter.element_in(area, held, lane);
+            for more in 0..AT_ONCE {
+                let host = emitter.b.ins().load(I64, MemFlagsData::trusted(), to, 8 * more as i32);
+                for element in 0..values.len() as u32 {
+                    let at = element * emitter.column(held) + more * held.bits() / 8;
+                    let ty = scalar_type(class);
+                    let value = emitter.b.ins().load(ty, MemFlagsData::trusted(), from, given + at as i32);
+                    emitter.b.ins().store(shared_flags(), value, host, (element * store.size) as i32);
+                }
+            }
+        });
+    }
+
+    /// Emits code for the first of each few threads of a warp, in a loop. The code is given the
+    /// number of that thread, in 64 bits.
+    fn each_of_warp(&mut self, code: impl FnOnce(&mut Self, Value)) {
+        let (head, done): (Block, Block) = (self.b.create_block(), self.b.create_block());
+        self.b.append_block_param(head, I64);
+        let zero = self.b.ins().iconst(I64, 0);
+        self.b.ins().jump(head, &[zero.into()]);
+        self.b.switch_to_block(head);
+        let lane = self.b.block_params(head)[0];
+        code(self, lane);
+        let next = self.b.ins().iadd_imm_s(lane, i64::from(AT_ONCE));
+        let more = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, next, i64::from(self.lanes));
+        self.b.ins().brif(more, head, &[next.into()], done, &[]);
+        self.b.seal_block(head);
+        self.go_on_in(done);
+    }
+
     /// Returns where accesses go in the threads where a guard holds. Returns `None` if that is to be
     /// found in another way.
     pub(super) fn places_of_active(

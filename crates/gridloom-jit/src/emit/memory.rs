@@ -150,6 +150,11 @@ impl Emitter<'_> {
             }
             _ if self.load_by_rows(load, access, (address, offset), None, guard) => {}
             _ => {
+                if !self.is_interleaved_load(load)
+                    && let Some(hosts) = self.hosts_of_warp(access, &load.operand, address, offset)
+                {
+                    return self.load_each_of_warp(load, hosts, guard);
+                }
                 let places = self.places_of_all(access, &load.operand, address, offset);
                 let by_lane = |slot: &Slot| guard.is_none() && self.is_by_lane(*slot);
                 if self.is_interleaved_load(load) && !load.destinations.iter().any(by_lane) {
@@ -609,6 +614,11 @@ impl Emitter<'_> {
                 self.store_elements(store, host, at, values, self.lanes as usize - 1);
             }
             _ if self.store_by_rows(store, access, (address, offset), values, None) => {}
+            _ if !self.is_interleaved_store(store)
+                && let Some(hosts) = self.hosts_of_warp(access, &store.operand, address, offset) =>
+            {
+                self.store_each_of_warp(store, hosts, values);
+            }
             _ => {
                 // A fault in one thread must not come after the store of another is done twice: all
                 // are checked first.
