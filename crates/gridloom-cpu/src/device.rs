@@ -30,11 +30,11 @@ use crate::stream::{CpuStream, SharedStream, Work};
 use crate::transfer;
 
 /// The environment variable that chooses the engine if the options leave it open.
-pub const ENGINE_VARIABLE: &str = "GRIDLOOM_CPU_ENGINE";
+pub(crate) const ENGINE_VARIABLE: &str = "GRIDLOOM_CPU_ENGINE";
 
 /// The environment variable that makes devices check memory if the options leave it open: `1` or
 /// `0`.
-pub const CHECKED_VARIABLE: &str = "GRIDLOOM_CPU_CHECKED";
+pub(crate) const CHECKED_VARIABLE: &str = "GRIDLOOM_CPU_CHECKED";
 
 /// The largest number of threads of one device.
 const MAX_THREADS: usize = 1024;
@@ -43,7 +43,7 @@ const MAX_THREADS: usize = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// The engine that [`ENGINE_VARIABLE`] names, else the fastest one.
+    /// The engine that the environment variable `GRIDLOOM_CPU_ENGINE` names, else the fastest one.
     #[default]
     Auto,
     /// The reference interpreter.
@@ -113,7 +113,7 @@ pub struct CpuOptions {
     pub engine: Engine,
     /// Whether every memory access of a kernel is checked. An access outside of live allocations
     /// fails the launch. Each alloc node then has a separate block of memory. `None` leaves it to
-    /// [`CHECKED_VARIABLE`] (`GRIDLOOM_CPU_CHECKED=1`); without it nothing is checked.
+    /// the environment variable `GRIDLOOM_CPU_CHECKED` (`1` or `0`); without it nothing is checked.
     pub checked: Option<bool>,
     /// The largest number of bytes allocated at once. It covers buffers, memory of graphs,
     /// variables of modules, `malloc` in kernels, and what running kernels need: registers, stacks,

@@ -96,7 +96,7 @@ impl Recording {
 }
 
 /// An event of the CPU device.
-pub struct CpuEvent {
+pub(crate) struct CpuEvent {
     device: DeviceId,
     options: EventOptions,
     /// The start of the clock. It is the same for all events of a device.

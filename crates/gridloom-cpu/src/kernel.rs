@@ -45,7 +45,7 @@ pub(crate) fn condition_handle(number: u32) -> u64 {
 }
 
 /// A kernel of the CPU device.
-pub struct CpuKernel {
+pub(crate) struct CpuKernel {
     code: Arc<KernelCode>,
     engine: KernelEngine,
     /// Keeps the module's variables alive, whose addresses are in the code.

@@ -8,7 +8,7 @@
 //!   This crate reports only what execution finds out: memory that runs out, kernels that fault,
 //!   callbacks that panic.
 //! - **Device memory is foreign memory.** It is accessed by address only, never by reference. See
-//!   [`memory`].
+//!   `memory.rs`.
 //! - **Instantiation does the work.** A graph becomes flat lists of prepared operations. A replay
 //!   takes no lock and makes no allocation per node. A node without work does not appear at all.
 //! - **Threads must pay off.** Work starts on the thread that has it. It is shared once it proves
@@ -20,36 +20,32 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`device`] | the device, its options, and what its parts share |
-//! | [`memory`], `transfer` | allocations, copies and fills |
-//! | [`stream`], [`event`] | queues of work, and points in them |
+//! | `device` | the device, its options, and what its parts share |
+//! | `memory`, `transfer` | allocations, copies and fills |
+//! | `stream`, `event` | queues of work, and points in them |
 //! | `cancel` | cancelling launches |
-//! | [`module`], [`kernel`] | PTX modules in memory, and launches of their kernels |
-//! | [`interp`] | the reference interpreter of PTX, a separate crate; `gridloom-jit` compiles kernels |
+//! | `module`, `kernel` | PTX modules in memory, and launches of their kernels |
 //! | `operation` | one operation, ready to run |
 //! | `pool`, `queue`, `sync` | the workers, the order of a stream, and synchronization types |
 //! | `release` | the threads that drop user values |
-//! | [`graph`] | executables: plan, memory and replay |
+//! | `graph` | executables: plan, memory and replay |
 
 mod blame;
 mod cancel;
-pub mod device;
-pub mod event;
-pub mod graph;
-pub mod kernel;
-pub mod memory;
-pub mod module;
+mod device;
+mod event;
+mod graph;
+mod kernel;
+mod memory;
+mod module;
 mod operation;
 mod pool;
 mod queue;
 mod release;
-pub mod stream;
+mod stream;
 mod sync;
 mod transfer;
 
-#[doc(inline)]
-pub use gridloom_interp as interp;
-#[doc(hidden)]
-pub use gridloom_interp::numeric;
+use gridloom_interp as interp;
 
-pub use device::{CpuDevice, CpuOptions, ENGINE_VARIABLE, Engine, PrintSink};
+pub use device::{CpuDevice, CpuOptions, Engine, PrintSink};

@@ -246,7 +246,7 @@ impl Drop for HostBlock {
 }
 
 /// An allocation: a block, with the requested size and kind.
-pub struct CpuAllocation {
+pub(crate) struct CpuAllocation {
     block: Arc<HostBlock>,
     kind: MemoryKind,
     bytes: u64,

@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
 }
 
 /// A module of the CPU device.
-pub struct CpuModule(Arc<Loaded>);
+pub(crate) struct CpuModule(Arc<Loaded>);
 
 impl CpuModule {
     /// Parses PTX, allocates its variables and initializes them.

@@ -102,7 +102,7 @@ impl SharedStream {
 }
 
 /// A stream of the CPU device.
-pub struct CpuStream {
+pub(crate) struct CpuStream {
     line: Arc<SharedStream>,
 }
 

@@ -190,7 +190,7 @@ impl Launch {
 }
 
 /// A graph prepared for the CPU device.
-pub struct CpuExecutable {
+pub(crate) struct CpuExecutable {
     /// Everything is shared with the launches.
     inner: Arc<Inner>,
 }
