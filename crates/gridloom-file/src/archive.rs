@@ -144,7 +144,7 @@ impl<'a> Archive<'a> {
         if spans.windows(2).any(|pair| pair[1].0 < pair[0].1) {
             bail!("entries of the archive overlap");
         }
-        // Only now: sums of entries that overlap could take forever.
+        // Computed only now: the sums of overlapping entries could take forever.
         if let Some(((name, _), _)) = entries.iter().zip(sums).find(|((_, data), sum)| crc32(data) != *sum) {
             bail!("{name:?} is damaged: its checksum is wrong");
         }

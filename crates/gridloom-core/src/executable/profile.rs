@@ -155,7 +155,7 @@ impl Executable {
                     })
                     .map(Some),
             };
-            // Also after a failure: a part of it may be under way.
+            // Done even after a failure, because a part of the launch may be running.
             self.let_launches_follow(&mut state, stream)?;
             let take = take?;
             // The launch takes over the memory that the previous one left.

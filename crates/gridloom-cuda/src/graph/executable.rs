@@ -255,7 +255,7 @@ impl State {
         let (Some(stream), Some(unit)) = (&self.last, self.inner.alone) else { return Ok(()) };
         stream.settle();
         let launched = self.inner.launch_unit(unit, stream);
-        // Also after a failure: a part of it may be under way.
+        // Done even after a failure, because a part of the launch may be running.
         if !self.kept.is_some_and(|kept| stream.holds(kept)) {
             self.kept = Some(stream.keep_shared(&self.inner));
         }
@@ -281,7 +281,7 @@ impl State {
             let waited = last.as_ref().map_or(Ok(()), |last| Ok(last.wait_for_device()?));
             let outcome = waited.and_then(|()| hosted_launch::check_cancelled()).and_then(|()| {
                 let outcome = inner.run_hosted(&held);
-                // Also after a failure: a part of the program may be under way.
+                // Done even after a failure, because a part of the program may be running.
                 held.keep(Arc::clone(&inner));
                 outcome
             });
@@ -444,7 +444,7 @@ impl Executable {
         }
         stream.settle();
         let launched = state.inner.run(stream);
-        // Also after a failure: a part of the program may be under way.
+        // Done even after a failure, because a part of the program may be running.
         let kept = stream.keep_shared(&state.inner);
         state.report_to(stream);
         state.launched_on(Arc::clone(stream));

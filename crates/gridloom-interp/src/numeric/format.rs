@@ -182,7 +182,7 @@ half!(Bf16 8 7, |bits| f64::from(f32::from_bits(u32::from(bits) << 16)));
 #[inline]
 pub(super) fn narrow<F: Float>(value: f64) -> u64 {
     if F::LAYOUT == F32::LAYOUT {
-        // Which the host does by itself.
+        // The host rounds this way itself.
         return (value as f32).to_bits().into();
     }
     F64::LAYOUT.decode(value.to_bits()).encode::<F>(super::Rounding::NearestEven)
