@@ -63,7 +63,7 @@ pub mod callable;
 pub mod capture;
 pub mod conditional;
 pub mod demo_kernels;
-pub mod device;
+mod device;
 mod edit;
 mod event;
 mod executable;
@@ -72,7 +72,7 @@ mod graph;
 #[cfg(feature = "cuda")]
 pub mod interop;
 pub mod kernel;
-pub mod module;
+mod module;
 mod node;
 pub mod ops;
 mod optimize;
