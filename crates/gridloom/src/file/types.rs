@@ -2,7 +2,9 @@
 
 use std::any::TypeId;
 
-use gridloom_core::op::contract::{Axis, Bound, Contract, Expr, ParamKind, ParamType, Relation, Signature};
+use gridloom_core::op::contract::{
+    Axis, Bound, Contract, Expr, ParamKind, ParamType, Relation, Signature, Terms,
+};
 use gridloom_file::DType;
 use gridloom_file::document as file;
 use half::{bf16, f16};
@@ -121,7 +123,7 @@ fn bound_to_file(bound: &Bound) -> Result<file::Bound> {
 }
 
 fn expr_to_file(expr: &Expr) -> Result<file::Expr> {
-    let two = |two: &(Expr, Expr)| Ok::<_, Error>(Box::new((expr_to_file(&two.0)?, expr_to_file(&two.1)?)));
+    let two = |two: &Terms| Ok::<_, Error>(Box::new((expr_to_file(&two.0)?, expr_to_file(&two.1)?)));
     let axis = |axis: &Axis| match axis {
         Axis::X => file::Axis::X,
         Axis::Y => file::Axis::Y,
@@ -209,7 +211,7 @@ fn unknown(name: &str) -> Error {
 }
 
 fn expr_from_file(expr: &file::Expr) -> Expr {
-    let two = |two: &(file::Expr, file::Expr)| Box::new((expr_from_file(&two.0), expr_from_file(&two.1)));
+    let from = expr_from_file;
     let axis = |axis: &file::Axis| match axis {
         file::Axis::X => Axis::X,
         file::Axis::Y => Axis::Y,
@@ -221,9 +223,9 @@ fn expr_from_file(expr: &file::Expr) -> Expr {
         file::Expr::Length(index) => Expr::Length(*index),
         file::Expr::Grid(along) => Expr::Grid(axis(along)),
         file::Expr::Block(along) => Expr::Block(axis(along)),
-        file::Expr::Sum(terms) => Expr::Sum(two(terms)),
-        file::Expr::Difference(terms) => Expr::Difference(two(terms)),
-        file::Expr::Product(terms) => Expr::Product(two(terms)),
-        file::Expr::Max(terms) => Expr::Max(two(terms)),
+        file::Expr::Sum(terms) => from(&terms.0) + from(&terms.1),
+        file::Expr::Difference(terms) => from(&terms.0) - from(&terms.1),
+        file::Expr::Product(terms) => from(&terms.0) * from(&terms.1),
+        file::Expr::Max(terms) => from(&terms.0).max(from(&terms.1)),
     }
 }

@@ -1,10 +1,14 @@
 //! Expressions: numbers that a contract computes from a launch.
 
 use std::fmt;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Deref, Mul, Sub};
 
 use super::Launched;
 use super::signature::Integer;
+
+/// How deep the terms of an expression can be nested. Deeper ones could overflow the stack of a
+/// thread that computes or drops them.
+const MAX_DEPTH: u16 = 256;
 
 /// An axis of a grid or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +26,7 @@ pub enum Axis {
 ///
 /// Expressions are built with [`arg`], [`len`], [`grid`], [`block`], integers, `+`, `-`, `*` and
 /// [`max`](Expr::max). They are computed in 64-bit signed integers; a launch for which one
-/// overflows breaks the contract.
+/// overflows breaks the contract. Terms nest at most 256 deep.
 ///
 /// ```
 /// use gridloom_core::op::contract::{arg, block, Axis};
@@ -45,13 +49,31 @@ pub enum Expr {
     /// The number of threads of a block along an axis.
     Block(Axis),
     /// The sum of two numbers.
-    Sum(Box<(Expr, Expr)>),
+    Sum(Box<Terms>),
     /// The first number minus the second.
-    Difference(Box<(Expr, Expr)>),
+    Difference(Box<Terms>),
     /// The product of two numbers.
-    Product(Box<(Expr, Expr)>),
+    Product(Box<Terms>),
     /// The larger of two numbers.
-    Max(Box<(Expr, Expr)>),
+    Max(Box<Terms>),
+    /// What is left of an expression whose terms were nested too deep. No contract can have it.
+    TooDeep,
+}
+
+/// The two numbers that an operator combines. Only the operators of [`Expr`] create them, so their
+/// depth is bounded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    both: (Expr, Expr),
+    depth: u16,
+}
+
+impl Deref for Terms {
+    type Target = (Expr, Expr);
+
+    fn deref(&self) -> &(Expr, Expr) {
+        &self.both
+    }
 }
 
 /// Returns the value of argument `index`, which must be an integer.
@@ -78,7 +100,24 @@ impl Expr {
     /// Returns the larger of this and another number.
     #[must_use]
     pub fn max(self, other: impl Into<Expr>) -> Expr {
-        Expr::Max(Box::new((self, other.into())))
+        self.with(other.into(), Expr::Max)
+    }
+
+    /// Combines two numbers, unless the result is nested too deep.
+    fn with(self, other: Expr, operator: impl FnOnce(Box<Terms>) -> Expr) -> Expr {
+        let is_too_deep = |expr: &Expr| matches!(expr, Expr::TooDeep);
+        let depth = 1 + self.depth().max(other.depth());
+        if depth > MAX_DEPTH || is_too_deep(&self) || is_too_deep(&other) {
+            return Expr::TooDeep;
+        }
+        operator(Box::new(Terms { both: (self, other), depth }))
+    }
+
+    fn depth(&self) -> u16 {
+        match self {
+            Expr::Sum(two) | Expr::Difference(two) | Expr::Product(two) | Expr::Max(two) => two.depth,
+            _ => 1,
+        }
     }
 
     /// Calls `visit` with this expression and every one inside it.
@@ -93,8 +132,7 @@ impl Expr {
     /// Computes the number for a launch. Returns `None` if it overflows or an argument is not an
     /// integer.
     pub(super) fn evaluate(&self, facts: &Facts<'_>, launch: &impl Launched) -> Option<i64> {
-        let both =
-            |two: &(Expr, Expr)| Some((two.0.evaluate(facts, launch)?, two.1.evaluate(facts, launch)?));
+        let both = |two: &Terms| Some((two.0.evaluate(facts, launch)?, two.1.evaluate(facts, launch)?));
         match self {
             Expr::Constant(value) => Some(*value),
             Expr::Argument(index) => {
@@ -116,6 +154,7 @@ impl Expr {
             Expr::Difference(two) => both(two).and_then(|(one, other)| one.checked_sub(other)),
             Expr::Product(two) => both(two).and_then(|(one, other)| one.checked_mul(other)),
             Expr::Max(two) => both(two).map(|(one, other)| one.max(other)),
+            Expr::TooDeep => None,
         }
     }
 
@@ -184,6 +223,7 @@ impl fmt::Display for Expr {
                 operand(f, &two.1, 1)
             }
             Expr::Max(two) => write!(f, "max({}, {})", two.0, two.1),
+            Expr::TooDeep => f.write_str("a number of more than 256 nested terms"),
         }
     }
 }
@@ -217,7 +257,7 @@ impl<T: Into<Expr>> Add<T> for Expr {
     type Output = Expr;
 
     fn add(self, other: T) -> Expr {
-        Expr::Sum(Box::new((self, other.into())))
+        self.with(other.into(), Expr::Sum)
     }
 }
 
@@ -225,7 +265,7 @@ impl<T: Into<Expr>> Sub<T> for Expr {
     type Output = Expr;
 
     fn sub(self, other: T) -> Expr {
-        Expr::Difference(Box::new((self, other.into())))
+        self.with(other.into(), Expr::Difference)
     }
 }
 
@@ -233,6 +273,6 @@ impl<T: Into<Expr>> Mul<T> for Expr {
     type Output = Expr;
 
     fn mul(self, other: T) -> Expr {
-        Expr::Product(Box::new((self, other.into())))
+        self.with(other.into(), Expr::Product)
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::fmt;
 
-pub use expr::{Axis, Expr, arg, block, grid, len};
+pub use expr::{Axis, Expr, Terms, arg, block, grid, len};
 pub use signature::{Integer, ParamKind, ParamType, Signature, param_type, without_signature};
 
 use super::{KernelOp, PointerArg, PointerValue};

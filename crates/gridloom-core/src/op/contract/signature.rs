@@ -209,19 +209,26 @@ impl Signature {
                 );
             }
         }
-        let mut wrong = None;
+        let (mut wrong, mut is_too_deep) = (None, false);
         let sides = contract.bounds().iter().flat_map(|bound| [&bound.number, &bound.other]);
         for expr in contract.held().map(|(_, elements)| elements).chain(sides) {
             expr.visit(&mut |part| {
                 let fits = match part {
                     Expr::Argument(index) => integers.get(*index as usize).copied().flatten().is_some(),
                     Expr::Length(index) => element_sizes.get(*index as usize).is_some_and(|&size| size != 0),
+                    Expr::TooDeep => {
+                        is_too_deep = true;
+                        return;
+                    }
                     _ => return,
                 };
                 if !fits {
                     wrong.get_or_insert_with(|| part.to_string());
                 }
             });
+        }
+        if is_too_deep {
+            bail!(InvalidArgument, "the contract computes with {}", Expr::TooDeep);
         }
         if let Some(wrong) = wrong {
             bail!(

@@ -236,3 +236,16 @@ fn a_contract_depends_on_memory_lengths_and_the_numbers_it_computes_with() {
     let apart = Signature::new([pointer(4), pointer(4)], Contract::new().disjoint(0, 1)).expect("it fits");
     assert!(apart.depends_on_places());
 }
+
+#[test]
+fn numbers_nested_too_deep_are_refused_and_overflow_no_stack() {
+    let nested = |terms: usize| (0..terms).fold(arg(0), |sum, _| sum + 1);
+    let contract = |terms| Contract::new().at_most(nested(terms), 100_000);
+    let params = || [ParamType::value::<u32>()];
+    assert!(Signature::new(params(), contract(200)).is_ok());
+    let error = Signature::new(params(), contract(1_000_000)).expect_err("nested too deep");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("nested"), "{error}");
+    let balanced = arg(0).max(nested(1_000_000)) * 2 - nested(3);
+    assert_eq!(balanced, nested(300));
+}
