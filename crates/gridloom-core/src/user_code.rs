@@ -1,5 +1,5 @@
-//! User code that runs inside the library: callbacks, print sinks, and drops of values that graphs
-//! hold.
+//! User code that runs inside the library: callbacks, print sinks, receivers of log events, and
+//! drops of values that graphs hold.
 //!
 //! Such code may panic, wait, or call the library. A panic is caught where the code is called. So
 //! is a panic in the drop of the panic's payload. Calls that would wait for the very work that the
@@ -13,7 +13,7 @@
 //! Devices therefore never wait for each other in a circle.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 
 use crate::backend::DeviceId;
 use crate::error::{Error, ErrorKind, Result};
+use crate::log;
 
 /// Runs `code`. If it panics, returns the panic message.
 pub fn contain<T>(code: impl FnOnce() -> T) -> std::result::Result<T, String> {
@@ -45,7 +46,10 @@ fn said(payload: &(dyn Any + Send)) -> String {
 
 /// A user value whose drop may panic. The panic is caught and logged, so that an owner of several
 /// values drops all of them.
-pub struct UserValue<T>(ManuallyDrop<T>);
+///
+/// A value may own a graph that owns another value, and so on, as in a list. Drops that are inside
+/// each other too deep wait until the outermost one has ended, so that no list overflows the stack.
+pub struct UserValue<T: 'static>(ManuallyDrop<T>);
 
 impl<T> UserValue<T> {
     /// Wraps a value.
@@ -76,11 +80,57 @@ impl<T: Clone> Clone for UserValue<T> {
 
 impl<T> Drop for UserValue<T> {
     fn drop(&mut self) {
-        let value = &mut self.0;
-        // SAFETY: the value is dropped once, here, and not used afterwards.
-        if let Err(said) = contain(|| unsafe { ManuallyDrop::drop(value) }) {
-            tracing::error!(said, "a value panicked while it was dropped");
+        // SAFETY: the value is taken once, here, and not used afterwards.
+        drop_value(unsafe { ManuallyDrop::take(&mut self.0) });
+    }
+}
+
+/// How many drops of user values can be inside each other on one thread.
+const MAX_NESTED_DROPS: usize = 32;
+
+/// The drops of user values that a thread is in.
+struct Drops {
+    depth: Cell<usize>,
+    /// Values that were too deep inside.
+    waiting: RefCell<Vec<Box<dyn Any>>>,
+}
+
+thread_local! {
+    /// The drops that this thread is in. It has no destructor, so drops at the end of the thread
+    /// can still use it.
+    static DROPS: Cell<*const Drops> = const { Cell::new(ptr::null()) };
+}
+
+fn drop_value<T: 'static>(value: T) {
+    // SAFETY: the drops lie on the stack of the outermost call of this function on this thread,
+    // which resets the pointer before it returns. Nothing below unwinds.
+    let Some(drops) = (unsafe { DROPS.get().as_ref() }) else {
+        let drops = Drops { depth: Cell::new(1), waiting: RefCell::default() };
+        DROPS.set(&drops);
+        drop_contained(value);
+        loop {
+            let next = drops.waiting.borrow_mut().pop();
+            match next {
+                Some(next) => drop_contained(next),
+                None => break,
+            }
         }
+        DROPS.set(ptr::null());
+        return;
+    };
+    let depth = drops.depth.get();
+    if depth < MAX_NESTED_DROPS {
+        drops.depth.set(depth + 1);
+        drop_contained(value);
+        drops.depth.set(depth);
+    } else {
+        drops.waiting.borrow_mut().push(Box::new(value));
+    }
+}
+
+fn drop_contained<T>(value: T) {
+    if let Err(said) = contain(|| drop(value)) {
+        log!(error, said, "a value panicked while it was dropped");
     }
 }
 
@@ -91,13 +141,16 @@ pub enum Caller {
     Device(DeviceId),
     /// A driver, on a thread where it allows no calls. The code may not use any device.
     Driver,
+    /// The library, which logs something, perhaps while it holds locks. The code may not use any
+    /// device.
+    Log,
 }
 
 impl Caller {
     fn bars(self, device: DeviceId) -> bool {
         match self {
             Caller::Device(own) => own == device,
-            Caller::Driver => true,
+            Caller::Driver | Caller::Log => true,
         }
     }
 }
@@ -143,6 +196,19 @@ pub fn call<T>(caller: Caller, code: impl FnOnce() -> T) -> std::result::Result<
     // Declared after the frame and so dropped before it.
     let _leave = Leave(outer);
     contain(code)
+}
+
+/// Logs an event: `log!(debug, …)` is `tracing::debug!(…)`.
+///
+/// What receives the event is user code. It may panic or call the library. Here a panic is
+/// ignored, so logging is possible in drops and on threads that must not stop. Calls that use a
+/// device are refused, so logging is possible under locks.
+#[macro_export]
+macro_rules! log {
+    ($level:ident, $($event:tt)*) => {{
+        let event = || ::tracing::$level!($($event)*);
+        let _ = $crate::user_code::call($crate::user_code::Caller::Log, event);
+    }};
 }
 
 /// Returns whether this thread is inside user code that a device called.
@@ -226,7 +292,11 @@ fn wait_in_callback(device: DeviceId, operation: &str) -> Result<Wait> {
 
 #[cold]
 fn refused(operation: &str, why: &str) -> Error {
-    Error::new(ErrorKind::InvalidState, format!("{operation} was called inside a host callback, {why}"))
+    let place = match callers().next() {
+        Some(Caller::Log) => "while the library logs",
+        _ => "inside a host callback",
+    };
+    Error::new(ErrorKind::InvalidState, format!("{operation} was called {place}, {why}"))
 }
 
 #[cfg(test)]
@@ -253,6 +323,26 @@ mod tests {
     }
 
     #[test]
+    fn a_long_list_of_values_is_dropped_without_a_deep_stack() {
+        struct Link(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped")] Option<UserValue<Box<Link>>>);
+        impl Drop for Link {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let counter = dropped.clone();
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(move || {
+            let mut list = Link(counter.clone(), None);
+            for _ in 0..50_000 {
+                list = Link(counter.clone(), Some(UserValue::new(Box::new(list))));
+            }
+        });
+        thread.unwrap().join().unwrap();
+        assert_eq!(dropped.load(Ordering::SeqCst), 50_001);
+    }
+
+    #[test]
     fn what_was_said_is_returned() {
         assert_eq!(contain(|| 5), Ok(5));
         assert_eq!(contain(|| panic!("no {}", "more")), Err::<(), _>("no more".to_owned()));
@@ -271,7 +361,9 @@ mod tests {
             call(Caller::Device(other), inside).unwrap();
         })
         .unwrap();
-        call(Caller::Driver, || assert!(may_use(other, "it").is_err())).unwrap();
+        for caller in [Caller::Driver, Caller::Log] {
+            call(caller, || assert!(may_use(other, "it").is_err())).unwrap();
+        }
     }
 
     #[test]

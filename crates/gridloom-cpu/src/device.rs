@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use gridloom_core::backend::{self, Allocation, DeviceId, DeviceKind, EventOption
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::Definition;
 use gridloom_core::launch::{Dim3, Limits};
+use gridloom_core::log;
 use gridloom_core::memory::{GraphMemory, GraphMemoryMeter, MemoryKind};
 use gridloom_core::user_code::{self, Caller, UserValue};
 use gridloom_core::{Error, ErrorKind, Result};
@@ -128,7 +130,8 @@ pub struct CpuOptions {
     /// run more fails with [`LimitExceeded`](ErrorKind::LimitExceeded).
     pub node_limit: Option<u64>,
     /// The function that takes the output of `printf` in kernels. It gets one call per `printf`,
-    /// from any thread. The default writes to standard output.
+    /// from any thread. The default writes to standard output at once. Text that the program has
+    /// printed and not flushed comes after it.
     ///
     /// It is called like a callback. It may wait and use other devices. Using this device is an
     /// error, because the kernel that prints waits for the function. A panic fails the launch.
@@ -332,11 +335,29 @@ impl CpuDevice {
     }
 }
 
+/// Writes to standard output, past the lock and the buffer of the standard library. A thread that
+/// holds the lock may be waiting for the kernel that prints.
 fn print_to_stdout(bytes: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
-        tracing::warn!(%error, "what a kernel printed could not be written to standard output");
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let written = {
+        let _alone = ONE_AT_A_TIME.lock();
+        stdout_handle().and_then(|mut stdout| stdout.write_all(bytes))
+    };
+    if let Err(error) = written {
+        log!(warn, %error, "what a kernel printed could not be written to standard output");
     }
+}
+
+#[cfg(unix)]
+fn stdout_handle() -> std::io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(std::io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(windows)]
+fn stdout_handle() -> std::io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(std::io::stdout().as_handle().try_clone_to_owned()?))
 }
 
 /// Returns the limits of current GPUs, so that what runs here runs there.
@@ -524,7 +545,7 @@ impl Drop for CpuDevice {
             busy.iter().filter_map(Weak::upgrade).for_each(|line| line.cancel());
         };
         if let Err(error) = thread::Builder::new().name("gridloom-grace".into()).spawn(end) {
-            tracing::warn!(%error, "no thread to cancel the work of a dropped device");
+            log!(warn, %error, "no thread to cancel the work of a dropped device");
         }
     }
 }

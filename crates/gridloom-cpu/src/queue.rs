@@ -163,7 +163,6 @@ impl<W> Queue<W> {
         state.busy = false;
         state.finished += 1;
         if let Err(error) = outcome {
-            tracing::debug!(%error, "work on a stream failed");
             state.failure.get_or_insert(error);
         }
         self.done.notify_all();

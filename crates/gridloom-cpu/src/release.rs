@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gridloom_core::user_code;
+use gridloom_core::{log, user_code};
 use parking_lot::{Condvar, Mutex};
 
 type Payload = Box<dyn Send>;
@@ -51,29 +51,31 @@ impl Release {
     pub(crate) fn hand_over(&self, payload: impl Send + 'static) {
         let mut state = self.queue.state.lock();
         state.payloads.push_back(Box::new(payload));
-        if !self.queue.has_free_thread(&mut state) {
+        let started = self.queue.ensure_free_thread(&mut state);
+        let is_leaked = state.threads == 0;
+        if is_leaked {
             // Dropping it here could stop a stream.
-            tracing::error!("there is no thread to drop finished work on; it is leaked");
             state.payloads.drain(..).for_each(std::mem::forget);
         }
         drop(state);
         self.queue.changed.notify_one();
+        log_failure(started);
+        if is_leaked {
+            log!(error, "there is no thread to drop finished work on; it is leaked");
+        }
     }
 }
 
 impl Queue {
-    /// Makes sure that a thread exists that is not inside a drop. Returns whether there is any
-    /// thread at all.
-    fn has_free_thread(self: &Arc<Self>, state: &mut State) -> bool {
+    /// Starts a thread if all are inside a drop.
+    fn ensure_free_thread(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
         if state.threads == state.dropping {
             let queue = self.clone();
             let thread = thread::Builder::new().name("gridloom-release".into());
-            match thread.spawn(move || queue.serve()) {
-                Ok(_) => state.threads += 1,
-                Err(error) => tracing::warn!(%error, "no thread to drop finished work on"),
-            }
+            thread.spawn(move || queue.serve())?;
+            state.threads += 1;
         }
-        state.threads > 0
+        Ok(())
     }
 
     /// Drops values on a release thread. It ends when nothing is left and others stand by, or when
@@ -102,16 +104,26 @@ impl Queue {
             };
             state.taken += 1;
             state.dropping += 1;
-            if !state.payloads.is_empty() {
-                self.has_free_thread(&mut state);
-            }
+            let started = match state.payloads.is_empty() {
+                true => Ok(()),
+                false => self.ensure_free_thread(&mut state),
+            };
             drop(state);
+            log_failure(started);
             if let Err(said) = user_code::contain(|| drop(payload)) {
-                tracing::error!(said, "a value held by finished work panicked while it was dropped");
+                log!(error, said, "a value held by finished work panicked while it was dropped");
             }
             state = self.state.lock();
             state.dropping -= 1;
         }
+    }
+}
+
+/// Logs that a thread could not be started. The queue is not locked: who receives the event may
+/// drop values.
+fn log_failure(started: std::io::Result<()>) {
+    if let Err(error) = started {
+        log!(warn, %error, "no thread to drop finished work on");
     }
 }
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::lower::OnStream;
 use gridloom_core::op::Operation;
-use gridloom_core::{Error, ErrorKind, Result};
+use gridloom_core::{Error, ErrorKind, Result, log};
 
 use crate::cancel::CancelToken;
 use crate::device::Shared;
@@ -95,6 +95,9 @@ impl SharedStream {
 
     fn run(&self, work: Work, token: &CancelToken) -> Result<()> {
         let outcome = contain(|| work.run(&self.device, token));
+        if let Err(error) = &outcome {
+            log!(debug, %error, "work on a stream failed");
+        }
         // Also after a panic: no user value is dropped on this thread.
         self.device.dispose(work);
         outcome

@@ -4,6 +4,7 @@ use crate::driver::{Driver, DriverResult};
 use crate::release;
 use crate::sys::{CUcontext, CUdevice, CUdevice_attribute, CUstreamCaptureMode};
 use crate::version::CudaVersion;
+use gridloom_core::log;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -153,7 +154,7 @@ impl Context {
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the mode of this thread, which is ours, is exchanged.
         if let Err(error) = unsafe { self.driver.cu_thread_exchange_stream_capture_mode(&mut mode) } {
-            tracing::debug!(%error, "captures restrict a thread of Gridloom's");
+            log!(debug, %error, "captures restrict a thread of Gridloom's");
         }
         THREAD.set(Thread::Relaxed);
     }
@@ -167,7 +168,7 @@ impl Context {
     ) {
         let context = Arc::clone(self);
         release::let_go(move || match context.enter() {
-            Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
+            Err(error) if error.is_sticky() => log!(debug, %error, what, "lost with the context"),
             // Released even if the context cannot be entered: most objects know their context.
             _entered => released(what, release(&context.driver)),
         });
@@ -179,8 +180,8 @@ impl Context {
 fn released(what: &str, result: DriverResult<()>) {
     match result {
         Ok(()) => {}
-        Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
-        Err(error) => tracing::warn!(%error, what, "could not be released"),
+        Err(error) if error.is_sticky() => log!(debug, %error, what, "lost with the context"),
+        Err(error) => log!(warn, %error, what, "could not be released"),
     }
 }
 

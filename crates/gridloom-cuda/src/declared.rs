@@ -5,6 +5,7 @@
 //! module nor their parameters. The PTX text has all of these.
 
 use gridloom_core::launch::Dim3;
+use gridloom_core::log;
 use gridloom_core::op::{ParamLayout, Params};
 use std::sync::{Arc, OnceLock};
 
@@ -42,7 +43,7 @@ impl DeclaredKernels {
         self.kernels.get_or_init(|| match gridloom_ptx::parse(&self.source) {
             Ok(module) => module.entries().map(|(_, function)| DeclaredKernel::of(function)).collect(),
             Err(error) => {
-                tracing::debug!(%error, "the PTX could not be read for what its kernels declare");
+                log!(debug, %error, "the PTX could not be read for what its kernels declare");
                 Vec::new()
             }
         })

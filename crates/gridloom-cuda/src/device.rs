@@ -19,6 +19,7 @@ use gridloom_core::backend::{self, DeviceId, DeviceKind, EventOptions, StreamOpt
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::Definition;
 use gridloom_core::launch::{Dim3, Limits};
+use gridloom_core::log;
 use gridloom_core::memory::{GraphMemory, GraphMemoryMeter, MemoryKind};
 use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
@@ -370,7 +371,7 @@ unsafe impl backend::Device for CudaDevice {
         match context_wait::unless_capturing(|| unsafe { self.driver().cu_ctx_synchronize() }) {
             None => {}
             Some(Err(error)) if error.code() == Some(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) => {
-                tracing::debug!(%error, "other code captures a stream");
+                log!(debug, %error, "other code captures a stream");
             }
             Some(waited) => return Ok(waited?),
         }
@@ -455,7 +456,7 @@ impl Drop for CudaDevice {
             launches.cancel_all();
         };
         if let Err(error) = thread::Builder::new().name("gridloom-grace".to_owned()).spawn(end) {
-            tracing::warn!(%error, "no thread to end what the host drives on a device that was dropped");
+            log!(warn, %error, "no thread to end what the host drives on a device that was dropped");
         }
     }
 }

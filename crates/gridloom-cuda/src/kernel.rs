@@ -8,6 +8,7 @@ use crate::registry::{self, KERNELS};
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::launch::{KernelLimits, LaunchConfig};
+use gridloom_core::log;
 use gridloom_core::op::{KernelArgs, ParamLayout, Params};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -380,7 +381,7 @@ unsafe impl backend::Kernel for Kernel {
             Ok(count) => Ok(Some(count)),
             // The driver has no clusters, or the device never runs such a launch.
             Err(error) => {
-                tracing::debug!(%error, kernel = self.text, "the occupancy of a launch is not known");
+                log!(debug, %error, kernel = self.text, "the occupancy of a launch is not known");
                 Ok(None)
             }
         }

@@ -10,6 +10,7 @@ use crate::release::Handle;
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::log;
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
@@ -161,7 +162,7 @@ impl Module {
             Ok(()) => {
                 let remarks = text_of(&remarks);
                 if !remarks.is_empty() {
-                    tracing::debug!(remarks, "the driver compiled a module");
+                    log!(debug, remarks, "the driver compiled a module");
                 }
                 Ok(Self { context: Arc::clone(context), device, raw, conditions, declared, ptx: None })
             }

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::driver::{Driver, DriverResult};
 use crate::memory::on_device;
 use crate::sys::*;
+use gridloom_core::log;
 use parking_lot::Mutex;
 use std::ptr;
 
@@ -67,7 +68,7 @@ fn create(context: &Context) -> DriverResult<CUmemoryPool> {
     // SAFETY: this attribute is a 64-bit number.
     let set = unsafe { driver.cu_mem_pool_set_attribute(pool, attribute, (&raw mut threshold).cast()) };
     if let Err(error) = set {
-        tracing::debug!(%error, "the memory pool keeps its own threshold");
+        log!(debug, %error, "the memory pool keeps its own threshold");
     }
     Ok(pool)
 }

@@ -22,6 +22,7 @@
 //! drive conditionals stop the same way (`hosted_launch.rs`).
 
 use crate::hosted_launch;
+use gridloom_core::log;
 use gridloom_core::user_code::{self, in_callback};
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -200,7 +201,7 @@ fn queue() -> Option<&'static Sender<Message>> {
                     Some(sender)
                 }
                 Err(error) => {
-                    tracing::error!(%error, "no thread for releasing resources; they are leaked");
+                    log!(error, %error, "no thread for releasing resources; they are leaked");
                     None
                 }
             }
@@ -292,7 +293,7 @@ fn poll(watched: &mut Vec<Watching>) {
 /// Runs code that may drop what belongs to users: a panic there must not end the thread.
 fn guarded(work: impl FnOnce()) {
     if let Err(said) = user_code::contain(work) {
-        tracing::error!(said, "a drop panicked on the release thread");
+        log!(error, said, "a drop panicked on the release thread");
     }
 }
 
@@ -337,7 +338,7 @@ fn at_exit() {
     // SAFETY: `atexit` is the C library's; the handler is a plain function that does not unwind:
     // sending to a channel, waiting with a limit and joining threads do not panic.
     if unsafe { atexit(stop) } != 0 {
-        tracing::warn!("no exit handler could be registered; a release in progress may be cut off at exit");
+        log!(warn, "no exit handler could be registered; a release in progress may be cut off at exit");
     }
 }
 

@@ -16,6 +16,7 @@ use crate::release::{self, Handle};
 use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend::{self, DeviceId, EventOptions, StreamOptions};
+use gridloom_core::log;
 use gridloom_core::lower::{Locate, OnStream};
 use gridloom_core::op::{CallbackOp, KernelOp, MemcpyOp, MemsetOp, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
@@ -110,7 +111,7 @@ fn unmarked(error: &DriverError) -> Marked<RawEvent> {
     if error.is_sticky() {
         return Marked::Dead;
     }
-    tracing::debug!(%error, "a stream cannot be marked; what its work uses is kept");
+    log!(debug, %error, "a stream cannot be marked; what its work uses is kept");
     Marked::NotNow
 }
 

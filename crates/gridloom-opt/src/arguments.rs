@@ -11,6 +11,7 @@
 
 use gridloom_core::backend::Executable;
 use gridloom_core::graph::NodeKey;
+use gridloom_core::log;
 use gridloom_core::lower::has_all_addresses;
 use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Node, Result};
@@ -261,7 +262,7 @@ impl Target {
         let hollow = self.node.operation().and_then(|operation| self.hollow(&operation));
         match hollow.and_then(|hollow| self.node.set_operation(hollow)) {
             Ok(()) => self.is_hollow = true,
-            Err(error) => tracing::debug!(%error, "a rewritten kernel keeps its memory until it changes"),
+            Err(error) => log!(debug, %error, "a rewritten kernel keeps its memory until it changes"),
         }
     }
 

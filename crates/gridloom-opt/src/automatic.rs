@@ -20,6 +20,7 @@ use gridloom_core::backend::{
 };
 use gridloom_core::executable::{InstantiateOptions, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::log;
 use gridloom_core::lower::conditionals;
 use gridloom_core::op::{FreeTarget, KernelOp, Operation};
 use gridloom_core::{Graph, Result};
@@ -225,7 +226,7 @@ impl AutomaticExecutable {
             }
             Ok(None) => self.count_again("the graph changes more often than it can be optimised"),
             Err(error) => {
-                tracing::debug!(%error, "the optimised form of a graph was not taken over");
+                log!(debug, %error, "the optimised form of a graph was not taken over");
                 self.give_up(error.message().to_owned());
             }
         }

@@ -15,6 +15,7 @@ use gridloom_core::backend::{
 };
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::log;
 use gridloom_core::lower::Allocations;
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{KernelOp, Operation};
@@ -216,7 +217,7 @@ impl OptimizedExecutable {
             for (node, before) in made.into_iter().rev() {
                 // The operation was there before, so it is allowed.
                 if let Err(error) = node.set_operation(before) {
-                    tracing::error!(%error, "an operation could not be put back");
+                    log!(error, %error, "an operation could not be put back");
                 }
             }
         } else {
@@ -312,7 +313,7 @@ fn compile(
         Ok(inner) => inner,
         // Not every kind of graph takes clusters and cooperative launches.
         Err(error) if profile.has_teams() => {
-            tracing::debug!(%error, "a graph is optimised again without kernels of several blocks");
+            log!(debug, %error, "a graph is optimised again without kernels of several blocks");
             // SAFETY: it is the definition of the same graph before any change, for its device.
             let graph = unsafe { Graph::with_definition(&device, original) };
             return compile(graph, options, (wanted, profile.without_teams()), disabled, kernels);
@@ -459,7 +460,7 @@ impl Executable for OptimizedExecutable {
     fn retire(&mut self, definition: &Arc<Definition>) {
         // What launches in flight use must be named by the definition that the backend gets.
         if let Err(error) = self.settle(definition) {
-            tracing::error!(%error, "the arguments of a rewritten kernel could not be read back");
+            log!(error, %error, "the arguments of a rewritten kernel could not be read back");
         }
         self.inner.retire(&self.plan.graph.definition());
     }

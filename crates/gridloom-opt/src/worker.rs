@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::{Definition, NodeKey};
-use gridloom_core::{Graph, user_code};
+use gridloom_core::{Graph, log, user_code};
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashSet;
 
@@ -94,7 +94,8 @@ pub(crate) fn start(request: Request) -> Option<Job> {
     if !queue.has_thread {
         let thread = std::thread::Builder::new().name("gridloom-optimizer".into()).spawn(work);
         if let Err(error) = thread {
-            tracing::debug!(%error, "no thread could be started to optimise a graph");
+            drop(queue);
+            log!(debug, %error, "no thread could be started to optimise a graph");
             return None;
         }
         queue.has_thread = true;
@@ -121,7 +122,7 @@ fn work() {
             let outcome = user_code::contain(|| make_kernels(request, &shared.is_cancelled))
                 .unwrap_or_else(|said| Outcome::Failed(format!("the optimiser panicked: {said}")));
             if let Outcome::Failed(reason) = &outcome {
-                tracing::warn!(reason, "a graph is not optimised");
+                log!(warn, reason, "a graph is not optimised");
             }
             *shared.outcome.lock() = Some(outcome);
         }
@@ -165,7 +166,7 @@ fn wait_at_exit() {
         // SAFETY: `atexit` is the C library's. The handler is a plain function that does not unwind:
         // waiting with a limit does not panic.
         if unsafe { atexit(stop) } != 0 {
-            tracing::debug!("no exit handler could be registered; a compilation may be cut off at exit");
+            log!(debug, "no exit handler could be registered; a compilation may be cut off at exit");
         }
     });
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use gridloom_core::backend::{self, AsDevice, DeviceKind};
 use gridloom_core::launch::Limits;
+use gridloom_core::log;
 #[cfg(feature = "cpu")]
 pub use gridloom_cpu::{CpuOptions, Engine};
 #[cfg(feature = "cuda")]
@@ -46,7 +47,7 @@ impl Device {
             outcome = candidate();
             match &outcome {
                 Ok(_) => break,
-                Err(error) => tracing::debug!(%error, "the device cannot be used; trying the next one"),
+                Err(error) => log!(debug, %error, "the device cannot be used; trying the next one"),
             }
         }
         outcome
@@ -349,7 +350,7 @@ impl fmt::Debug for Device {
 pub fn compile_cuda(source: &str, options: &CompileOptions) -> Result<Ptx> {
     let ptx = Nvrtc::get().and_then(|compiler| compiler.compile(source, options)).map_err(compile_error)?;
     if !ptx.log().is_empty() {
-        tracing::warn!(name = options.name, log = ptx.log(), "the CUDA C++ compiler reports warnings");
+        log!(warn, name = options.name, log = ptx.log(), "the CUDA C++ compiler reports warnings");
     }
     Ok(ptx)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use gridloom_core as core;
 use gridloom_core::capture::ConditionDefault;
 use gridloom_core::graph::{ConditionKey, Difference, GraphKey};
+use gridloom_core::log;
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
@@ -361,13 +362,13 @@ pub(crate) fn check_hazards(graph: &core::Graph, check: HazardCheck) -> Result<(
     let hazards = graph.check();
     if hazards.is_empty() {
         if !hazards.complete {
-            tracing::warn!("{hazards}");
+            log!(warn, "{hazards}");
         }
         return Ok(());
     }
     if check == HazardCheck::Refuse {
         return Err(Error::new(ErrorKind::Unordered, hazards.to_string()));
     }
-    tracing::warn!("the graph may lack dependencies: {hazards}");
+    log!(warn, "the graph may lack dependencies: {hazards}");
     Ok(())
 }

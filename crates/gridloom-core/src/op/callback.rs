@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -27,7 +28,45 @@ pub struct Closure {
     reads: Box<[Region]>,
 }
 
-type Function = Mutex<UserValue<Box<dyn FnMut(&HostReads<'_>) -> Result<()> + Send>>>;
+/// A function of the user's, called by one caller at a time.
+struct Function {
+    closure: Mutex<UserValue<BoxedClosure>>,
+    /// The caller of the call in progress.
+    caller: Mutex<Option<Caller>>,
+}
+
+type BoxedClosure = Box<dyn FnMut(&HostReads<'_>) -> Result<()> + Send>;
+
+/// The longest wait for another call without a look at who makes it.
+const TURN: Duration = Duration::from_millis(10);
+
+impl Function {
+    /// Calls the closure when other calls for the same device have ended. A call for another device
+    /// fails instead of waiting, because the closure may be waiting for the device of this call.
+    fn call(&self, caller: Caller, reads: &HostReads<'_>) -> Result<()> {
+        let mut closure = loop {
+            if let Some(closure) = self.closure.try_lock_for(TURN) {
+                break closure;
+            }
+            if self.caller.lock().is_some_and(|other| other != caller) {
+                bail!(InvalidState, "the closure is running for another device, which may wait for this one");
+            }
+        };
+        *self.caller.lock() = Some(caller);
+        // Declared after the guard and so dropped before it.
+        let _ends = Ends(&self.caller);
+        closure(reads)
+    }
+}
+
+/// Ends a call when dropped.
+struct Ends<'a>(&'a Mutex<Option<Caller>>);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
+}
 
 impl Closure {
     /// Returns the host memory that the closure is given to read.
@@ -158,7 +197,8 @@ impl CallbackOp {
         reads: impl Into<Box<[Region]>>,
         closure: impl FnMut(&HostReads<'_>) -> Result<()> + Send + 'static,
     ) -> Self {
-        let function = Arc::new(Mutex::new(UserValue::new(Box::new(closure) as Box<_>)));
+        let closure = Mutex::new(UserValue::new(Box::new(closure) as BoxedClosure));
+        let function = Arc::new(Function { closure, caller: Mutex::default() });
         CallbackOp::Closure(Arc::new(Closure { function, reads: reads.into() }))
     }
 
@@ -174,7 +214,7 @@ impl CallbackOp {
     /// device ([`user_code::may_use`]).
     pub fn call(&self, caller: Caller) -> Result<()> {
         let called = user_code::call(caller, || match self {
-            CallbackOp::Closure(closure) => (closure.function.lock())(&HostReads(&closure.reads)),
+            CallbackOp::Closure(closure) => closure.function.call(caller, &HostReads(&closure.reads)),
             CallbackOp::Raw(raw) => {
                 let argument = match raw.data() {
                     RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 pub(crate) use dag::{Dag, Edges};
 pub(crate) use each::Pace;
+use gridloom_core::log;
 use gridloom_core::user_code;
 use sleep::Sleep;
 
@@ -122,7 +123,7 @@ impl Pool {
                 thread::Builder::new().name(format!("gridloom-cpu-{index}")).spawn(move || work(&shared));
             if let Err(error) = spawned {
                 // Without helpers, owners do all work themselves.
-                tracing::warn!(%error, "a worker of the CPU device could not be started");
+                log!(warn, %error, "a worker of the CPU device could not be started");
                 return;
             }
         }

@@ -24,6 +24,7 @@ use crate::pools::Pools;
 use crate::sys::CUresult;
 use crate::version::CudaVersion;
 use functions::Slots;
+use gridloom_core::log;
 use parking_lot::Mutex;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -131,12 +132,13 @@ impl Driver {
             });
         }
         driver.listen_to_log();
-        tracing::debug!(
-            library = driver.source.describe(),
-            %reported,
-            version = %driver.version,
-            "opened the CUDA driver"
-        );
+        log!(
+        debug,
+                library = driver.source.describe(),
+                %reported,
+                version = %driver.version,
+                "opened the CUDA driver"
+            );
         Ok(Arc::new(driver))
     }
 
@@ -240,7 +242,7 @@ impl Driver {
             unsafe { self.cu_logs_register_callback(Some(log::remember), ptr::null_mut(), &mut handle) };
         match registered {
             Ok(()) => heard.push(function.as_ptr().addr()),
-            Err(error) => tracing::debug!(%error, "the driver keeps no log of errors"),
+            Err(error) => log!(debug, %error, "the driver keeps no log of errors"),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::interop::{self, Owner};
 use crate::sys::*;
 use gridloom_core::backend::{self, Device, EventOptions, Kernel};
 use gridloom_core::graph::{EdgeKind, Graph, Node};
+use gridloom_core::log;
 use gridloom_core::op::{CallbackOp, FreeTarget, Operation, RawCallback, RawData, SendPointer};
 use gridloom_core::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,7 +91,7 @@ impl<'a> Importer<'a> {
             Ok(graph) => Ok(graph),
             Err(Unreadable(reason)) => {
                 self.reader.0.discard_log();
-                tracing::debug!(reason, "a captured graph stays opaque");
+                log!(debug, reason, "a captured graph stays opaque");
                 let graph = Graph::new(self.backend);
                 graph.add(&[], self.opaque(captured, reason)?)?;
                 Ok(graph)

@@ -8,6 +8,7 @@ use crate::graph::CudaGraph;
 use crate::release::{self, Handle, Paused};
 use crate::sys::*;
 use gridloom_core::error::DriverFailure;
+use gridloom_core::log;
 use gridloom_core::{Error, ErrorKind, Result};
 use std::ptr;
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl Drop for Recording {
         if self.capturing
             && let Err(error) = self.end_capture()
         {
-            tracing::debug!(%error, "a capture that was given up");
+            log!(debug, %error, "a capture that was given up");
             context.driver().discard_log();
         }
         let raw = Handle(self.stream);

@@ -37,6 +37,7 @@ use crate::transfer;
 use gridloom_core::backend::Allocation;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
+use gridloom_core::log;
 use gridloom_core::lower::has_all_addresses;
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{ConditionalOp, KernelOp, Launch, MemsetOp, Operation, PointerValue};
@@ -77,14 +78,14 @@ impl Executable {
             state.keep(definition, replaced, undo);
             return Ok(());
         };
-        tracing::debug!(%refusal, "an update needs the graph compiled anew");
+        log!(debug, %refusal, "an update needs the graph compiled anew");
         complete(&mut undo, &replaced[..failed]);
         let compiled = self.compile_anew(definition, (replaced, &mut undo), None);
         if compiled.is_err() {
             // The old graph stays in use.
             self.state.undone.append(&mut undo);
             if let Err(error) = self.state.take_back() {
-                tracing::warn!(%error, "an update that failed is taken back before the next launch");
+                log!(warn, %error, "an update that failed is taken back before the next launch");
             }
         }
         compiled
@@ -106,7 +107,7 @@ impl Executable {
             state.set_enabled(definition.node(node).operation(), node, enabled)
         };
         if let Err(refusal) = changed {
-            tracing::debug!(%refusal, "switching a node needs the graph compiled anew");
+            log!(debug, %refusal, "switching a node needs the graph compiled anew");
             self.compile_anew(definition, (&[], &mut Undo::new()), Some(&disabled))?;
         }
         self.state.disabled = disabled;

@@ -10,6 +10,7 @@ mod search;
 
 pub use search::NVRTC_VARIABLE;
 
+use gridloom_core::log;
 use library::{Functions, Program};
 use std::ffi::{CString, c_char, c_int};
 use std::fmt;
@@ -247,7 +248,7 @@ impl Nvrtc {
     fn open() -> Result<Self, NvrtcError> {
         let functions = Functions::find()?;
         let version = functions.version()?;
-        tracing::debug!(path = functions.path(), ?version, "opened NVRTC");
+        log!(debug, path = functions.path(), ?version, "opened NVRTC");
         Ok(Self { functions, version })
     }
 

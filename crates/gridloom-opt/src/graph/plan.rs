@@ -8,6 +8,7 @@ use gridloom_core::backend::Device;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
 use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, NodeKey};
 use gridloom_core::launch::{Dim3, LaunchConfig};
+use gridloom_core::log;
 use gridloom_core::memory::Region;
 use gridloom_core::op::{ConditionalOp, KernelArgs, Operation, Test};
 use gridloom_core::{Graph, Node, Result, user_code};
@@ -140,7 +141,7 @@ impl Plan {
                 Ok(Err(error)) => error,
                 Err(said) => unexpected(&format!("panicked: {said}")),
             };
-            tracing::debug!(%error, "a graph is optimised again with fewer passes");
+            log!(debug, %error, "a graph is optimised again with fewer passes");
             if attempts.peek().is_none() {
                 return Err(error);
             }

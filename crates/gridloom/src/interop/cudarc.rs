@@ -12,6 +12,7 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, sys,
 };
 use gridloom_core::backend::{Allocation, AsDevice};
+use gridloom_core::log;
 
 use super::{Owner, cuda};
 use crate::kernel::UntypedKernel;
@@ -111,7 +112,7 @@ struct KeptSlice<T>(Arc<CudaSlice<T>>);
 impl<T> Drop for KeptSlice<T> {
     fn drop(&mut self) {
         if let Err(error) = self.0.context().bind_to_thread() {
-            tracing::debug!(%error, "the context of a slice is lost");
+            log!(debug, %error, "the context of a slice is lost");
         }
     }
 }
@@ -161,7 +162,7 @@ impl<T: Element> Drop for LentSlice<T> {
         // Makes the stream wait for cudarc's work on the slice elsewhere. It frees nothing.
         slice.leak();
         if let Err(error) = self.stream.synchronize() {
-            tracing::warn!(%error, "a lent slice could not be waited for");
+            log!(warn, %error, "a lent slice could not be waited for");
         }
     }
 }

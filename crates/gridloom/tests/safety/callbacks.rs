@@ -7,7 +7,8 @@ use std::time::Duration;
 use gridloom::prelude::*;
 use parking_lot::Mutex;
 
-use crate::support::{GraphKernels, for_each_device, refused};
+use super::ends;
+use crate::support::{GraphKernels, for_each_device, for_each_engine, refused};
 
 /// What a callback was told by an executable and a callable.
 struct Told {
@@ -62,6 +63,29 @@ fn a_callback_reads_numbers_of_executables_and_callables_and_is_refused_the_rest
         }
         // Nothing was changed by what was refused.
         assert_eq!((add.stats().graphs, executable.graph()?.len()), (1, graph.len()));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_closure_that_runs_itself_on_another_device_gets_an_error_and_no_hang() {
+    for_each_engine(|options| {
+        let (device, other) = (Device::cpu_with(options.clone())?, Device::cpu_with(options)?);
+        let (stream, inner) = (device.stream()?, other.stream()?);
+        let itself = Arc::new(Mutex::new(None));
+        let (tell, told) = mpsc::channel();
+        let (again, tell) = (itself.clone(), Mutex::new(tell));
+        let graph = Graph::new(&device);
+        let node = graph.callback(move || {
+            let Some(operation) = again.lock().take() else { return };
+            inner.submit(operation).unwrap();
+            tell.lock().send(inner.synchronize()).unwrap();
+        })?;
+        *itself.lock() = Some(node.operation()?);
+        graph.instantiate()?.launch(&stream)?;
+        ends("a callback that waits for itself", move || stream.synchronize())?;
+        let waited = told.recv_timeout(Duration::from_secs(60)).expect("the callback ran");
+        refused(waited, ErrorKind::InvalidState, &["another device"]);
         Ok(())
     });
 }

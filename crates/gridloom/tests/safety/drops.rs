@@ -227,3 +227,28 @@ fn a_drop_that_waits_for_another_drop_holds_up_nothing() {
         Ok(())
     });
 }
+
+#[test]
+fn a_long_list_of_graphs_that_own_each_other_through_closures_overflows_no_stack() {
+    const LINKS: usize = 50_000;
+    struct Link(#[expect(dead_code, reason = "owned")] Option<Graph>, Arc<AtomicUsize>);
+    impl Drop for Link {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    for_each_device(|device| {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let mut list = None;
+        for _ in 0..LINKS {
+            let (graph, link) = (Graph::new(device), Link(list.take(), dropped.clone()));
+            graph.callback(move || {
+                let _ = &link;
+            })?;
+            list = Some(graph);
+        }
+        drop(list);
+        assert_eq!(dropped.load(Ordering::SeqCst), LINKS);
+        Ok(())
+    });
+}

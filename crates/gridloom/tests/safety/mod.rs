@@ -5,6 +5,7 @@ mod drops;
 mod events;
 mod failures;
 mod freed_memory;
+mod logging;
 mod outliving;
 mod printing;
 

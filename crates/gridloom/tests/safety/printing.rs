@@ -6,7 +6,7 @@ use gridloom::prelude::*;
 
 use super::ends;
 use crate::support::graph_kernels::read;
-use crate::support::{Bench, GraphKernels, eventually, for_each_engine, refused};
+use crate::support::{Bench, GraphKernels, eventually, for_each_engine, in_own_process, refused};
 
 const PTX: &str = include_str!("../kernels/printing.ptx");
 
@@ -187,4 +187,20 @@ fn a_print_sink_that_panics_or_waits_when_it_is_dropped_does_no_harm() {
         eventually("the sink is dropped", || *gone.lock().expect("no panic"));
         Ok(())
     });
+}
+
+#[test]
+fn a_kernel_prints_while_a_thread_that_waits_for_it_holds_standard_output() {
+    if in_own_process(
+        module_path!(),
+        "a_kernel_prints_while_a_thread_that_waits_for_it_holds_standard_output",
+    ) {
+        for_each_engine(|options| {
+            let bench = Bench::new(&Device::cpu_with(options)?, PTX)?;
+            let held = std::io::stdout().lock();
+            let outcome = print(bench);
+            drop(held);
+            outcome
+        });
+    }
 }

@@ -1,31 +1,8 @@
 //! A process that exits while launches run and updates wait.
 
-use std::process::Command;
-
 use gridloom::prelude::*;
 
-use crate::support::for_each_device;
-
-/// Set for the process that is to end.
-const VARIABLE: &str = "GRIDLOOM_TEST_EXITS";
-
-/// Returns whether a test of this file runs in a process of its own, which it starts otherwise and
-/// waits for.
-fn in_own_process(test: &str) -> bool {
-    if std::env::var_os(VARIABLE).is_some() {
-        return true;
-    }
-    // Tests are named from below the crate on.
-    let module = module_path!().split_once("::").map_or("", |(_, module)| module);
-    let test = &format!("{module}::{test}");
-    let status = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--nocapture"])
-        .env(VARIABLE, "1")
-        .status()
-        .expect("this program starts");
-    assert!(status.success(), "{status}");
-    false
-}
+use crate::support::{for_each_device, in_own_process};
 
 /// Leaves everything behind that a program can: launches in flight, changes that wait, handles
 /// nobody drops.
@@ -48,14 +25,14 @@ fn leave_behind(device: &Device) -> Result<()> {
 
 #[test]
 fn a_process_may_return_from_main_with_work_in_flight() {
-    if in_own_process("a_process_may_return_from_main_with_work_in_flight") {
+    if in_own_process(module_path!(), "a_process_may_return_from_main_with_work_in_flight") {
         for_each_device(leave_behind);
     }
 }
 
 #[test]
 fn a_process_may_exit_with_work_in_flight() {
-    if in_own_process("a_process_may_exit_with_work_in_flight") {
+    if in_own_process(module_path!(), "a_process_may_exit_with_work_in_flight") {
         for_each_device(leave_behind);
         std::process::exit(0);
     }
