@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -258,10 +258,12 @@ impl KernelLaunch {
         } else if room.alone {
             run_range(&launch, 0..launch.blocks(), &note);
         } else {
-            device.pool.for_each(launch.blocks(), &self.pace, &|range| {
+            device.pool.try_for_each(launch.blocks(), &self.pace, &|range| {
                 if !stop.load(Ordering::Relaxed) {
                     run_range(&launch, range, &note);
                 }
+                // No range is left to look at after a failure, however large the grid is.
+                if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
         }
         if let Some(said) = sink_failure.into_inner() {

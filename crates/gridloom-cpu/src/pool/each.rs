@@ -1,6 +1,6 @@
 //! Loops over independent indices, which are shared once they prove to be long.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -33,6 +33,9 @@ impl Pace {
     }
 }
 
+/// Does the indices of a range. Returns `Break` if the rest of the loop is not wanted any more.
+type Body<'a> = dyn Fn(Range<u64>) -> ControlFlow<()> + Sync + 'a;
+
 /// The rest of a loop.
 struct Rest<'a> {
     next: AtomicU64,
@@ -42,7 +45,7 @@ struct Rest<'a> {
     shares: u64,
     shortest: u64,
     longest: u64,
-    body: &'a (dyn Fn(Range<u64>) + Sync),
+    body: &'a Body<'a>,
 }
 
 impl Rest<'_> {
@@ -58,6 +61,12 @@ impl Rest<'_> {
         });
         start.ok().map(|start| start..after(start))
     }
+
+    fn run(&self, range: Range<u64>) {
+        if (self.body)(range).is_break() {
+            self.next.store(self.end, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Work for Rest<'_> {
@@ -67,7 +76,7 @@ impl Work for Rest<'_> {
 
     fn help(&self) {
         while let Some(range) = self.take() {
-            (self.body)(range);
+            self.run(range);
         }
     }
 }
@@ -76,14 +85,24 @@ impl Pool {
     /// Calls `body` with ranges that together cover `0..count`. It starts on this thread. Others
     /// join if the loop takes long, or did so last time.
     pub(crate) fn for_each(&self, count: u64, pace: &Pace, body: &(dyn Fn(Range<u64>) + Sync)) {
+        self.try_for_each(count, pace, &|range| {
+            body(range);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Does the same, but leaves out ranges that nobody has taken when `body` returns `Break`.
+    pub(crate) fn try_for_each(&self, count: u64, pace: &Pace, body: &Body<'_>) {
         if self.threads == 1 || count < 2 {
-            return body(0..count);
+            let _ = body(0..count);
+            return;
         }
         let Some((done, each)) = pace.known().map(|each| (0, each)).or_else(|| probe(count, body)) else {
             return;
         };
         if each.saturating_mul(count - done) < WORTH_NS {
-            return body(done..count);
+            let _ = body(done..count);
+            return;
         }
         let shortest = (SHORTEST_NS / each).max(1);
         let rest = Rest {
@@ -98,7 +117,7 @@ impl Pool {
             self.shared.sleep.announce((count - done).div_ceil(shortest) as usize - 1);
             if let Some(range) = rest.take() {
                 let (length, start) = (range.end - range.start, Instant::now());
-                body(range);
+                rest.run(range);
                 pace.note(start.elapsed().as_nanos() as u64 / length);
             }
             rest.help();
@@ -107,14 +126,14 @@ impl Pool {
 }
 
 /// Starts a loop on this thread alone. Returns the number of finished indices and the time of each,
-/// or `None` if the loop is finished.
-fn probe(count: u64, body: &(dyn Fn(Range<u64>) + Sync)) -> Option<(u64, u64)> {
+/// or `None` if the loop is finished or broken off.
+fn probe(count: u64, body: &Body<'_>) -> Option<(u64, u64)> {
     let start = Instant::now();
     let (mut done, mut chunk) = (0, 1);
     loop {
-        body(done..done + chunk);
+        let flow = body(done..done + chunk);
         done += chunk;
-        if done == count {
+        if done == count || flow.is_break() {
             return None;
         }
         let elapsed = start.elapsed().as_nanos() as u64;
@@ -196,8 +215,9 @@ mod tests {
 
     #[test]
     fn ranges_get_shorter_towards_the_end_and_leave_nothing_out() {
+        let body = |_: Range<u64>| ControlFlow::Continue(());
         let rest =
-            Rest { next: AtomicU64::new(10), end: 1010, shares: 4, shortest: 7, longest: 100, body: &|_| {} };
+            Rest { next: AtomicU64::new(10), end: 1010, shares: 4, shortest: 7, longest: 100, body: &body };
         let ranges: Vec<Range<u64>> = std::iter::from_fn(|| rest.take()).collect();
         let lengths: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
         assert_eq!((ranges[0].start, lengths[0]), (10, 100));
@@ -205,6 +225,18 @@ mod tests {
         assert!(lengths.windows(2).all(|pair| pair[0] >= pair[1]), "{lengths:?}");
         assert!(lengths[..lengths.len() - 1].iter().all(|&length| length >= 7), "{lengths:?}");
         assert_eq!(ranges.last().unwrap().end, 1010);
+    }
+
+    #[test]
+    fn a_loop_that_breaks_off_ends_however_long_it_is() {
+        for threads in [1, 2, 5] {
+            let (pool, done) = (Pool::new(threads), AtomicU32::new(0));
+            pool.try_for_each(u64::MAX, &Pace::default(), &|_| match done.fetch_add(1, Ordering::Relaxed) {
+                0..100 if threads > 1 => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            });
+            assert!(done.into_inner() < 200, "{threads}");
+        }
     }
 
     #[test]

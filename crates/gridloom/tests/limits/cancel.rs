@@ -363,3 +363,36 @@ fn an_endless_kernel_ends_soon_when_everything_is_dropped() {
         Ok(())
     });
 }
+
+/// More blocks than any device runs in a lifetime.
+fn without_end() -> LaunchConfig {
+    LaunchConfig::new((i32::MAX as u32, 65_535, 65_535), 1)
+}
+
+#[test]
+fn a_kernel_of_more_blocks_than_ever_end_can_be_cancelled() {
+    for_each_engine(|options| {
+        for threads in [1, 3] {
+            let bench = Bench::new(&Device::cpu_with(options.clone().threads(threads))?, ENDLESS)?;
+            let (kernel, stream) = (bench.kernel::<()>("nothing")?, &bench.stream);
+            stream.launch(&kernel, without_end(), ())?;
+            refused(stream.synchronize_timeout(Duration::from_millis(50)), ErrorKind::Timeout, &[]);
+            stream.cancel();
+            refused(stream.synchronize_timeout(Duration::from_secs(60)), ErrorKind::Cancelled, &["nothing"]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_failure_ends_a_kernel_however_many_blocks_are_left() {
+    for_each_engine(|options| {
+        for threads in [1, 3] {
+            let bench = Bench::new(&Device::cpu_with(options.clone().threads(threads))?, ENDLESS)?;
+            let (kernel, stream) = (bench.kernel::<()>("fail")?, &bench.stream);
+            stream.launch(&kernel, without_end(), ())?;
+            refused(stream.synchronize_timeout(Duration::from_secs(60)), ErrorKind::KernelFault, &["fail"]);
+        }
+        Ok(())
+    });
+}
