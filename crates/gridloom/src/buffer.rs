@@ -387,7 +387,7 @@ impl<T: Element> BufferSlice<T> {
 
     /// Returns a copy of the elements, after all work enqueued on the device so far.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut values = vec![T::zeroed(); self.len];
+        let mut values = zeroed(self.len)?;
         self.read_into(&mut values)?;
         Ok(values)
     }
@@ -404,7 +404,7 @@ impl<T: Element> BufferSlice<T> {
     /// Returns the elements, after all work enqueued on one stream so far, like
     /// [`Buffer::to_vec_after`].
     pub fn to_vec_after(&self, stream: &Stream) -> Result<Vec<T>> {
-        let mut values = vec![T::zeroed(); self.len];
+        let mut values = zeroed(self.len)?;
         self.read_into_after(stream, &mut values)?;
         Ok(values)
     }
@@ -472,6 +472,16 @@ unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
     fn len(&self) -> usize {
         self.len
     }
+}
+
+/// Returns so many elements of zeros. Memory of devices can be larger than what the host has.
+pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
+        Error::new(
+            ErrorKind::OutOfMemory,
+            format!("the host has no room for {len} elements of {} bytes", size_of::<T>()),
+        )
+    })
 }
 
 /// The alignment of every allocation, by devices and by alloc nodes.

@@ -24,7 +24,7 @@ use gridloom_core::op::{
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{CopySource, Element, Memory, Rows, check_alignment};
+use crate::buffer::{CopySource, Element, Memory, Rows, check_alignment, zeroed};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters, UntypedKernel};
 use crate::{Capture, Error, ErrorKind, Event, Graph, LaunchConfig, MemoryKind, Node, Result, Stream};
 
@@ -404,7 +404,7 @@ pub(crate) fn reading_callback<T: Element>(
 ) -> Result<CallbackOp> {
     let len = memory.len();
     Ok(CallbackOp::reading([memory.region()?], move |reads| {
-        let mut values = vec![T::zeroed(); len];
+        let mut values = zeroed(len)?;
         reads.copy_into(0, bytemuck::cast_slice_mut(&mut values))?;
         closure(&values);
         Ok(())

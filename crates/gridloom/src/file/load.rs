@@ -19,7 +19,7 @@ use gridloom_file::document as file;
 use gridloom_file::{Array, DType, GraphFile, Limits, hex};
 
 use super::{GraphSaver, failed, invalid, types};
-use crate::buffer::{Buffer, BufferSlice, Element};
+use crate::buffer::{Buffer, BufferSlice, Element, zeroed};
 use crate::{Device, EdgeKind, Error, ErrorKind, Graph, Result};
 
 /// The largest file that is read.
@@ -206,7 +206,7 @@ impl LoadedGraph {
         let (port, region) = self.find(name)?;
         let device = self.graph.device();
         device.synchronize()?;
-        let mut data = vec![0; region.bytes as usize];
+        let mut data = zeroed(region.bytes as usize)?;
         let Base::Allocation(allocation) = &region.base else { return Err(unknown_memory()) };
         device.as_device().read(&**allocation, region.offset, &mut data)?;
         Array::new(port.dtype, port.shape.clone(), data).map_err(invalid)

@@ -16,7 +16,7 @@ use gridloom_file::document as file;
 use gridloom_file::{Array, DType, GraphFile, hex};
 
 use super::{failed, invalid, types};
-use crate::buffer::{Element, Memory};
+use crate::buffer::{Element, Memory, zeroed};
 use crate::{Error, ErrorKind, Graph, Result};
 
 /// A graph that is about to be saved, with its inputs and outputs. Made by [`Graph::saver`].
@@ -158,7 +158,7 @@ fn mark<T: Element>(name: &str, memory: &impl Memory<T>) -> Result<Marked> {
 impl Marked {
     /// Reads the memory, for which everything was waited for.
     fn contents(&self, device: &dyn backend::Device) -> Result<Array> {
-        let mut data = vec![0; self.region.bytes as usize];
+        let mut data = zeroed(self.region.bytes as usize)?;
         if let Base::Allocation(allocation) = &self.region.base {
             device.read(&**allocation, self.region.offset, &mut data)?;
         }

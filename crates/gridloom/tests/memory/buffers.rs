@@ -1,6 +1,8 @@
 //! Buffers and slices of them.
 
 use gridloom::prelude::*;
+use gridloom_core::backend::AsDevice;
+use gridloom_core::null::NullDevice;
 
 use crate::support::wait::OpenOnDrop;
 use crate::support::{Gate, for_each_device, for_each_engine, refused};
@@ -336,4 +338,14 @@ fn reading_after_a_stream_is_refused_where_it_cannot_be_done() {
         refused(buffer.to_vec_after(&stream), ErrorKind::InvalidHandle, &["closed"]);
         Ok(())
     });
+}
+
+#[test]
+fn memory_that_the_host_has_no_room_for_is_not_read() -> Result<()> {
+    // The null device has no memory behind its addresses, so it allocates any size.
+    let device = Device::from_backend(NullDevice::new().as_device().clone());
+    let (buffer, stream) = (device.alloc::<u8>(1 << 62)?, device.stream()?);
+    refused(buffer.to_vec(), ErrorKind::OutOfMemory, &["the host has no room"]);
+    refused(buffer.to_vec_after(&stream), ErrorKind::OutOfMemory, &["the host has no room"]);
+    Ok(())
 }
