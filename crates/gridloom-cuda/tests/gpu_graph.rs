@@ -517,6 +517,45 @@ fn a_graph_that_kernels_can_launch_takes_turns_with_loops() {
 }
 
 #[test]
+fn a_launch_comes_after_an_upload_on_another_stream() {
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 64]);
+        let graph = gpu.graph();
+        graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let plain = graph.instantiate().unwrap();
+        let other = Stream::new(&gpu.backend).unwrap();
+        for _ in 0..20 {
+            plain.upload(&other).unwrap();
+            plain.launch(&gpu.stream).unwrap();
+            plain.upload(&gpu.stream).unwrap();
+            plain.upload(&other).unwrap();
+            plain.launch(&gpu.stream).unwrap();
+        }
+        gpu.stream.synchronize().unwrap();
+        other.synchronize().unwrap();
+        assert_eq!(gpu.read(&log)[0], 40);
+    }
+    assert_eq!(simulator::violations(), [""; 0]);
+}
+
+#[test]
+fn uploads_of_graphs_with_conditionals_take_turns_with_their_launches() {
+    for gpu in gpus() {
+        let (one, two) = (countdown(&gpu), countdown(&gpu));
+        let other = Stream::new(&gpu.backend).unwrap();
+        for _ in 0..20 {
+            gpu.stream.enqueue(fill(&whole(&one.0), 3, 4)).unwrap();
+            one.1.launch(&gpu.stream).unwrap();
+            two.1.upload(&other).unwrap();
+        }
+        gpu.stream.synchronize().unwrap();
+        other.synchronize().unwrap();
+        assert_eq!(gpu.read(&one.0)[0], 0);
+    }
+    assert_eq!(simulator::violations(), [""; 0]);
+}
+
+#[test]
 fn an_older_driver_gives_the_same_results_with_hosted_conditionals() {
     let old = CudaVersion::new(12, 2);
     let gpus = [Some(Gpu::new(simulator::device(Some(old)))), gpu_capped(old)];

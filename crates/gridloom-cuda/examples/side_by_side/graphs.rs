@@ -117,6 +117,8 @@ pub(crate) struct Executable {
     words: CUdeviceptr,
     /// The kernel that changes.
     kernel: CUgraphNode,
+    /// Whether the kernel is in the body of a conditional, where it cannot be disabled.
+    is_in_body: bool,
 }
 
 // SAFETY: handles of the driver may be used on any thread.
@@ -149,7 +151,8 @@ impl Executable {
         let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS { flags: u64::from(flags), ..Default::default() };
         // SAFETY: the graph is complete; one handle and the result are written.
         unsafe { driver.cu_graph_instantiate_with_params(&mut raw, graph, &mut params) }?;
-        Ok(Executable { bare: bare.clone(), graph, raw, words, kernel })
+        let is_in_body = matches!(form, Form::If | Form::While);
+        Ok(Executable { bare: bare.clone(), graph, raw, words, kernel, is_in_body })
     }
 
     pub(crate) fn upload(&self, stream: CUstream) -> Result<(), Error> {
@@ -164,6 +167,13 @@ impl Executable {
 
     /// Changes the kernel for later launches.
     pub(crate) fn change(&self, change: Change, number: u32) -> Result<(), Error> {
+        if change == Change::Enabled {
+            if !self.is_in_body {
+                // SAFETY: the node is of the graph that this was made from.
+                unsafe { self.bare.driver.cu_graph_node_set_enabled(self.raw, self.kernel, number % 2) }?;
+            }
+            return Ok(());
+        }
         let (grid, block) = shape(if change == Change::Shape { number } else { 0 });
         let (mut address, mut value, mut count) = (self.words, number % 2, WORDS as u32);
         let mut args = [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];

@@ -21,7 +21,9 @@
 //! | `cluster`, `cooperative`, `priority` | how the kernels of the graphs are launched |
 //! | `arguments`, `shape` | a kernel gets another argument, or another grid and block, before each launch |
 //! | `recreate` | an executable is replaced after every 16 launches, while the last ones are in flight |
+//! | `disable` | a kernel of a plain graph is left out of every other launch |
 //! | `upload` | each new executable is uploaded on another stream |
+//! | `upload-again` | an executable is uploaded on another stream before each launch, also while it runs |
 //! | `kernels` | a kernel of the same kind is launched on the stream before each graph |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
@@ -41,7 +43,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 24] = [
+const VARIANTS: [&str; 31] = [
     "while",
     "while,one",
     "if",
@@ -55,6 +57,13 @@ const VARIANTS: [&str; 24] = [
     "while,turns,shape",
     "while,turns,recreate",
     "while,turns,upload,recreate",
+    "plain,upload-again",
+    "while,turns,upload-again",
+    "plain,while,turns,upload-again",
+    "while,turns,cluster,upload-again",
+    "plain,while,turns,disable",
+    "plain,cluster,disable",
+    "plain,cooperative,disable",
     "while,turns,cluster",
     "while,turns,cluster,shape",
     "while,turns,cooperative",

@@ -116,6 +116,9 @@ impl Shared<'_> {
             if variant.launches_kernels {
                 self.bare.launch_kernel(variant.special, memory, own.stream)?;
             }
+            if variant.uploads_again {
+                target.upload(own.other)?;
+            }
             self.launch(target, own.stream)?;
             self.launches.fetch_add(1, Ordering::Relaxed);
             if (count + 1) % BATCH == 0 {

@@ -29,6 +29,7 @@ pub(crate) enum Special {
 pub(crate) enum Change {
     Arguments,
     Shape,
+    Enabled,
 }
 
 /// One combination.
@@ -43,6 +44,7 @@ pub(crate) struct Variant {
     pub(crate) change: Option<Change>,
     pub(crate) recreates: bool,
     pub(crate) uploads: bool,
+    pub(crate) uploads_again: bool,
     pub(crate) launches_kernels: bool,
 }
 
@@ -59,6 +61,7 @@ impl FromStr for Variant {
             change: None,
             recreates: false,
             uploads: false,
+            uploads_again: false,
             launches_kernels: false,
         };
         for word in name.split(',') {
@@ -75,7 +78,9 @@ impl FromStr for Variant {
                 "arguments" => variant.change = Some(Change::Arguments),
                 "shape" => variant.change = Some(Change::Shape),
                 "recreate" => variant.recreates = true,
+                "disable" => variant.change = Some(Change::Enabled),
                 "upload" => variant.uploads = true,
+                "upload-again" => variant.uploads_again = true,
                 "kernels" => variant.launches_kernels = true,
                 _ => return Err(format!("no variant has the word {word:?}").into()),
             }
@@ -83,7 +88,8 @@ impl FromStr for Variant {
         if variant.forms.is_empty() {
             return Err(format!("{name:?} names no form of graph, for example `while`").into());
         }
-        if variant.shares_one && (variant.change.is_some() || variant.recreates) {
+        let changes = variant.change.is_some() || variant.recreates || variant.uploads_again;
+        if variant.shares_one && changes {
             return Err("an executable that threads share is neither changed nor replaced".into());
         }
         Ok(variant)

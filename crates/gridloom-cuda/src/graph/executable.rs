@@ -13,6 +13,7 @@ use crate::stream::Stream;
 use gridloom_core::backend::{self, EventOptions};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::log;
 use gridloom_core::op::{KernelOp, NodeKind, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -84,8 +85,8 @@ pub(super) struct State {
     running: Option<Running>,
     /// The latest hosted launch, for cancelling it, if the graph has conditionals.
     hosted: Option<Arc<Latest>>,
-    /// What the next launch waits for after the graph was compiled again. The driver orders only
-    /// launches of one `CUgraphExec`.
+    /// What the next launch waits for after the graph was uploaded or compiled again. The driver
+    /// orders only launches of one `CUgraphExec`.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that a failed update changed and that are not changed back yet.
     pub(super) undone: Undo,
@@ -101,7 +102,7 @@ struct Running {
     waits: bool,
 }
 
-/// The end of the launches from before the graph was compiled again.
+/// The end of an upload, or of the launches from before the graph was compiled again.
 pub(super) enum Barrier {
     At(RawEvent),
     /// Not recorded yet, because the host still drives a launch, or because a launch failed half
@@ -153,12 +154,13 @@ fn warn_of_hosted(report: &Report, mode: ConditionalMode) {
     }
     let mut hosted = report.conditionals.iter().filter(|conditional| !conditional.native);
     if let Some(first) = hosted.next() {
-        tracing::warn!(
-            node = %first.name,
-            reason = %first.reason,
-            others = hosted.count(),
-            "the host drives a conditional, which takes a round trip for each decision; Executable::report lists all of them"
-        );
+        log!(
+        warn,
+                node = %first.name,
+                reason = %first.reason,
+                others = hosted.count(),
+                "the host drives a conditional, which takes a round trip for each decision; Executable::report lists all of them"
+            );
     }
 }
 
@@ -225,6 +227,18 @@ impl State {
         // Taken only now: if the wait failed, the next launch still has to wait for the barrier.
         if let Some(Barrier::At(barrier)) = self.barrier.take() {
             stream.keep(barrier);
+        }
+        Ok(())
+    }
+
+    /// Makes the next launch or upload, on whichever stream, come after what this stream was given.
+    /// The driver orders uploads after launches, but not launches after uploads on other streams.
+    fn come_after(&mut self, stream: &Stream) -> Result<()> {
+        let marked = RawEvent::new(stream.context(), EventOptions::new().timing(false))
+            .and_then(|event| event.record(stream.raw()).map(|()| event));
+        match marked {
+            Ok(event) => self.barrier = Some(Barrier::At(event)),
+            Err(_) => stream.wait_for_device()?,
         }
         Ok(())
     }
@@ -321,11 +335,13 @@ impl backend::Executable for Executable {
         let stream = Stream::from_backend(&**stream)?;
         let state = &mut self.state;
         state.settle();
+        state.pass_barrier(stream)?;
         stream.settle();
-        let _entered = stream.context().enter()?;
-        let uploaded = state.inner.units.iter().try_for_each(|unit| unit.executable.upload(stream.raw()));
+        let uploaded = state.inner.upload(stream);
+        // Also after a failure: a part of it may be under way.
         stream.keep(Arc::clone(&state.inner));
-        Ok(uploaded?)
+        state.come_after(stream)?;
+        uploaded
     }
 
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {

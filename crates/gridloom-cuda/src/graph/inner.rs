@@ -132,6 +132,12 @@ impl Inner {
         Ok(unsafe { self.units[unit].launch(stream.raw()) }?)
     }
 
+    /// Copies what launches need to the device.
+    pub(super) fn upload(&self, stream: &Stream) -> Result<()> {
+        let _entered = self.resources.shared.context.enter()?;
+        Ok(self.units.iter().try_for_each(|unit| unit.upload(stream.raw()))?)
+    }
+
     /// Runs a program in which the host decides. Earlier launches of this executable have ended, or
     /// come before it on the same stream and nothing is read from them.
     pub(super) fn run_hosted(&self, stream: &Stream) -> Result<()> {

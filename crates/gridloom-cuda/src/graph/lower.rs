@@ -60,10 +60,20 @@ impl Unit {
     #[inline]
     pub(super) unsafe fn launch(&self, stream: CUstream) -> DriverResult<()> {
         // SAFETY: promised by the caller.
-        let launch = || unsafe { self.executable.launch(stream) };
+        self.in_turn(stream, || unsafe { self.executable.launch(stream) })
+    }
+
+    /// Enqueues the copy to the device on a stream. It writes what the driver runs, so it takes a
+    /// turn as a launch does.
+    pub(super) fn upload(&self, stream: CUstream) -> DriverResult<()> {
+        self.in_turn(stream, || self.executable.upload(stream))
+    }
+
+    #[inline]
+    fn in_turn(&self, stream: CUstream, enqueue: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
         match &self.turns {
-            None => launch(),
-            Some(turns) => turns.take(stream, launch),
+            None => enqueue(),
+            Some(turns) => turns.take(stream, enqueue),
         }
     }
 }

@@ -9,6 +9,7 @@ use gridloom_cuda::sys::*;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -120,9 +121,31 @@ pub struct Executable {
     nodes: Arc<HashMap<usize, Node>>,
     /// The end of the latest launch.
     latest: Option<Arc<Recording>>,
+    /// The end of the latest upload.
+    uploaded: Option<Arc<Recording>>,
+    on_device: Arc<OnDevice>,
     /// Whether a driver was seen to fail when it runs beside another of this kind: it holds a
     /// conditional, or kernels can launch it.
     runs_alone: bool,
+}
+
+/// The copy of a compiled graph on the device: what is at work on it now.
+#[derive(Default)]
+struct OnDevice {
+    launches: AtomicUsize,
+    uploads: AtomicUsize,
+}
+
+impl OnDevice {
+    /// Runs a launch or an upload. An upload beside a launch is a violation.
+    fn during(&self, own: &AtomicUsize, other: &AtomicUsize, work: impl FnOnce()) {
+        own.fetch_add(1, Ordering::SeqCst);
+        if other.load(Ordering::SeqCst) > 0 {
+            world(|world| world.violation("a graph is uploaded while a launch of it runs"));
+        }
+        work();
+        own.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Executable {
@@ -486,7 +509,15 @@ fn instantiate(
         let runs_alone = unsafe { (*parameters).flags } & u64::from(DEVICE_LAUNCH.0) != 0
             || nodes.values().any(|node| matches!(node.work, Work::Conditional { .. }));
         let (graphs, nodes) = (Arc::new(graphs), Arc::new(nodes));
-        let executable = Executable { root, graphs, nodes, latest: None, runs_alone };
+        let executable = Executable {
+            root,
+            graphs,
+            nodes,
+            latest: None,
+            uploaded: None,
+            on_device: Arc::default(),
+            runs_alone,
+        };
         world.executables.insert(number, executable);
         unsafe { *out = handle(number) };
         OK
@@ -498,9 +529,27 @@ fn destroy_executable(executable: CUgraphExec) -> CUresult {
     if world(|world| world.executables.remove(&executable.addr()).is_some()) { OK } else { INVALID }
 }
 
-fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
+/// An upload writes the copy of the graph on the device, after the launches and uploads before it.
+/// Nothing says that a launch on another stream comes after the upload.
+fn upload(executable: CUgraphExec, stream: CUstream) -> CUresult {
     let _alone = Use::of(executable);
-    if world(|world| world.executables.contains_key(&executable.addr())) { OK } else { INVALID }
+    let end = Arc::new(Recording::default());
+    let upload = world(|world| {
+        let executable = world.executables.get_mut(&executable.addr())?;
+        let before = [executable.latest.clone(), executable.uploaded.replace(Arc::clone(&end))];
+        Some((Arc::clone(&executable.on_device), executable.runs_alone, before))
+    });
+    let Some((on_device, runs_alone, before)) = upload else { return INVALID };
+    enqueue(stream, move || {
+        before.into_iter().flatten().for_each(|before| before.wait());
+        let alone = runs_alone.then(Alone::begin);
+        // Whoever comes at the same time is to be seen.
+        let work = || std::thread::sleep(std::time::Duration::from_micros(50));
+        on_device.during(&on_device.uploads, &on_device.launches, work);
+        drop(alone);
+        end.reach();
+    });
+    OK
 }
 
 /// A launch runs what the executable is now, after the launch before it, whatever becomes of the
@@ -523,8 +572,8 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
         let before = executable.latest.replace(Arc::clone(&end));
         let (graphs, nodes) = (Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
         let (records, waits) = (HashMap::new(), HashMap::new());
-        let runs_alone = executable.runs_alone;
-        Some((Launch { graphs, nodes, records, waits, runs_alone }, executable.root, before))
+        let (runs_alone, on_device) = (executable.runs_alone, Arc::clone(&executable.on_device));
+        Some((Launch { graphs, nodes, records, waits, runs_alone, on_device }, executable.root, before))
     });
     let Some((mut launch, root, before)) = launch else { return INVALID };
     world(|world| check_early_starts(world, &launch.nodes));
@@ -539,7 +588,8 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
             let conditions = launch.graphs[&root].conditions.clone();
             world(|world| world.conditions.extend(conditions));
             let alone = launch.runs_alone.then(Alone::begin);
-            launch.run(root);
+            let on_device = &launch.on_device;
+            on_device.during(&on_device.launches, &on_device.uploads, || launch.run(root));
             drop(alone);
             end.reach();
         });
@@ -547,8 +597,8 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
     OK
 }
 
-/// A graph with a conditional, or one that kernels can launch, while it runs. Two at once are a
-/// violation.
+/// A graph with a conditional, or one that kernels can launch, while it runs or is uploaded. Two at
+/// once are a violation.
 struct Alone;
 
 impl Alone {
@@ -574,6 +624,7 @@ impl Drop for Alone {
 /// One launch in flight.
 struct Launch {
     runs_alone: bool,
+    on_device: Arc<OnDevice>,
     graphs: Arc<HashMap<usize, Graph>>,
     nodes: Arc<HashMap<usize, Node>>,
     /// What each record node reaches.
