@@ -65,9 +65,10 @@ impl Capture {
     /// - The stream is not used after `code` has returned.
     /// - What the captured work uses (memory, loaded code, events, functions and data of host
     ///   calls) stays valid until no graph, executable or launch in flight has the nodes any more,
-    ///   or until the owner is dropped. Memory, kernels and events of Gridloom stay alive by
-    ///   themselves where the driver shows them: as an operand of a copy or fill, as a kernel
-    ///   argument, or at a multiple of 8 bytes in a structure that is an argument. The driver does
+    ///   or until the owner is dropped. Once this call has returned, memory, kernels and events of
+    ///   Gridloom stay alive by themselves where the driver shows them: as an operand of a copy or
+    ///   fill, as a kernel argument, or at a multiple of 8 bytes in a structure that is an argument.
+    ///   Until then nothing closes or frees them, on any thread. The driver does
     ///   not show an address stored in memory nor, before CUDA 12.4, one in the arguments of a
     ///   kernel. Objects that `code` ties to the captured graph (`cudaGraphRetainUserObject`) are
     ///   kept too.

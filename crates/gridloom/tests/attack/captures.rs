@@ -10,7 +10,7 @@ use gridloom_cuda::CudaDevice;
 
 use super::common;
 use super::graphs;
-use super::step::Step;
+use super::step::{LENGTHS, Step};
 use super::token::Intended;
 
 fn keep(step: &mut Step<'_>, capture: Capture) -> Arc<Capture> {
@@ -123,11 +123,12 @@ fn structure(step: &mut Step<'_>, capture: &Capture) -> Result<()> {
 /// Has the driver capture calls that Gridloom does not know. The code may give up or panic.
 pub(crate) fn foreign(step: &mut Step<'_>) -> Result<()> {
     let capture = capture(step)?;
-    let buffers = [step.buffer()?, step.buffer()?];
-    // A driver does not know the memory of the other device.
-    if buffers.iter().any(|buffer| buffer.device() != step.world.device) {
-        return Ok(());
-    }
+    // Memory of a driver's device that no other thread can close or free yet. From addresses alone,
+    // nothing keeps it until the nodes do.
+    let buffers = [
+        step.world.device.alloc::<i32>(step.choices.pick(LENGTHS))?,
+        step.world.device.alloc::<i32>(step.choices.pick(LENGTHS))?,
+    ];
     let end = step.below(8);
     let mut options =
         ForeignOptions::from(step.choices.pick(&[CaptureMode::ThreadLocal, CaptureMode::Relaxed]));
@@ -143,9 +144,7 @@ pub(crate) fn foreign(step: &mut Step<'_>) -> Result<()> {
             let [one, other] = [buffers[0].address()?, buffers[1].address()?];
             let bytes = 4 * buffers[0].len().min(buffers[1].len());
             driver.cu_memset_d8_async(one, 1, bytes, stream.raw())?;
-            if one != other {
-                driver.cu_memcpy_async(other, one, bytes, stream.raw())?;
-            }
+            driver.cu_memcpy_async(other, one, bytes, stream.raw())?;
             match end {
                 0 => Intended::panic(step.choices),
                 1 => Err(Error::new(ErrorKind::InvalidArgument, "given up by the attack")),
@@ -154,6 +153,7 @@ pub(crate) fn foreign(step: &mut Step<'_>) -> Result<()> {
         })?
     };
     nodes.iter().for_each(|node| step.keep_node(node));
+    buffers.into_iter().for_each(|buffer| step.world.buffers.put(step.choices, buffer));
     Ok(())
 }
 

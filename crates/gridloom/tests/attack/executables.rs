@@ -48,7 +48,7 @@ pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
             Some(capture) => executable.launch(&*capture),
             None => Ok(()),
         },
-        1 => executable.upload(&step.stream()?),
+        1 if !is_left_out("uploads") => executable.upload(&step.stream()?),
         2 => {
             executable.launch(&step.stream()?)?;
             executable.cancel();
