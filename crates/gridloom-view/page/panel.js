@@ -3,6 +3,8 @@ const panel = document.getElementById('panel');
 
 // A longer text scrolls in a place of its own.
 const LONG = 300;
+// Of more nodes around a node, the innermost are named.
+const MOST_AROUND = 5;
 
 function element(name, text, parent) {
   const made = document.createElement(name);
@@ -45,7 +47,8 @@ function describe(node) {
   const path = pathOf(node);
   if (path.length > 1) {
     const line = element('div', null, panel);
-    path.slice(0, -1).forEach(at => { linkTo(at, line); line.append(' › '); });
+    if (path.length > MOST_AROUND + 1) line.append('… › ');
+    path.slice(0, -1).slice(-MOST_AROUND).forEach(at => { linkTo(at, line); line.append(' › '); });
   }
   table([['kind', node.kind], ...node.facts]);
   if (node.bodies.length) {

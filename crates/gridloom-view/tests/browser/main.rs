@@ -38,10 +38,10 @@ fn sample() -> (gridloom_view::Picture, Value) {
         let times = own.iter().map(|span| span.2 - span.1);
         json!({ "id": id, "runs": own.len(), "start_ns": own[0].1, "end_ns": own[own.len() - 1].2,
             "busy_ns": times.clone().sum::<u64>(), "min_ns": times.clone().min(), "max_ns": times.max(),
-            "gap_ns": 200, "passes": if id == 2 { json!(20) } else { Value::Null } })
+            "uncertainty_ns": 30, "gap_ns": 200, "passes": if id == 2 { json!(20) } else { Value::Null } })
     };
     let step = |node: usize, start_ns: u64, end_ns: u64| json!({ "node": node, "start_ns": start_ns, "end_ns": end_ns });
-    let profile = json!({ "format": "gridloom-profile", "version": 1, "device": "a device", "launch_ns": 70_000, "parallelism": 1.1,
+    let profile = json!({ "format": "gridloom-profile", "version": 1, "device": "a device", "launch_ns": 70_000, "uncertainty_ns": 30, "parallelism": 1.1,
         "nodes": (0..8).map(row).collect::<Vec<_>>(),
         "spans": spans.iter().map(|(node, start, end, pass)| json!({ "node": node, "start_ns": start, "end_ns": end, "pass": pass })).collect::<Vec<_>>(),
         "critical_path": [step(0, 0, 2000), step(1, 2500, 5000), step(2, 5200, 61_200), step(5, 61_500, 66_000), step(7, 67_000, 69_000)] });
@@ -84,7 +84,7 @@ fn clicking_a_node_shows_what_it_does() {
     let at = middle(&mut browser, "boundary");
     browser.click(at);
     let text = browser.value("panel.textContent").to_string();
-    for part in ["boundary", "4 × 1 × 1", "critical path", "clear", "solve"] {
+    for part in ["boundary", "4 × 1 × 1", "critical path", "± 30 ns", "clear", "solve"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     picture_for_documents(&mut browser, "page-light.png");
@@ -262,7 +262,60 @@ fn long_names_keep_beginning_and_end_and_a_graph_without_nodes_says_so() {
     let picture = gridloom_view::read(&nothing.to_string()).expect("a graph");
     let Some((mut browser, _folder)) = open("nothing", &picture.to_html(None), false) else { return };
     assert!(browser.value("document.body.innerText").to_string().contains("no nodes"));
+    assert_eq!(browser.value("document.getElementById('legend').childElementCount"), json!(0));
     assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn a_node_that_is_too_short_to_measure_says_so() {
+    let (picture, mut profile) = sample();
+    profile["nodes"][1]["uncertainty_ns"] = json!(4000);
+    let Some((mut browser, _folder)) = open("short", &picture.to_html(Some(&profile)), false) else { return };
+    let unsure = browser.value("[...nodes.values()].filter(isUnsure).map(node => node.name)");
+    assert_eq!(unsure, json!(["boundary"]));
+    let at = middle(&mut browser, "boundary");
+    browser.click(at);
+    let text = browser.value("panel.textContent").to_string();
+    assert!(text.contains("± 4.00 µs") && text.contains("too short"), "{text}");
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn names_cannot_be_empty_or_reorder_what_is_beside_them() {
+    let node = |id: usize, name: &str| json!({ "id": id, "name": name, "kind": "kernel" });
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "graph": {
+        "nodes": [node(0, ""), node(1, "a\u{202e}b\n"), node(2, "שלום")] } });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("names", &picture.to_html(None), false) else { return };
+    let names = browser.value("[...nodes.values()].map(node => node.name)");
+    assert_eq!(names, json!(["(no name)", "a b", "שלום"]));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn of_very_many_edges_in_sight_a_share_is_drawn() {
+    let node = |id: usize| json!({ "id": id, "name": format!("k{id}"), "kind": "kernel" });
+    let edge = |from: usize, to: usize| json!({ "from": from, "to": to, "kind": "full" });
+    let edges: Vec<_> = (1..9_999).flat_map(|id| [edge(0, id), edge(id, 9_999)]).collect();
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": (0..10_000).map(node).collect::<Vec<_>>(), "edges": edges } });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("fan", &picture.to_html(None), false) else { return };
+    let said = "document.getElementById('edges').textContent";
+    browser.until(&format!("{said}.endsWith(' of 19996 edges in sight are drawn')"));
+    browser.value("select(nodes.get(9999), true)");
+    browser.until(&format!("{said} !== '' && selected.id === 9999"));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn points_in_time_have_the_digits_that_tell_them_apart() {
+    let (picture, profile) = sample();
+    let Some((mut browser, _folder)) = open("moments", &picture.to_html(Some(&profile)), false) else {
+        return;
+    };
+    let shown = browser
+        .value("[moment(0, 10), moment(598_920, 10), moment(599_000, 1000), moment(1_234_567_891, 100_000)]");
+    assert_eq!(shown, json!(["0 ns", "598.92 µs", "599 µs", "1.2346 s"]));
 }
 
 #[test]
