@@ -286,7 +286,12 @@ impl AutomaticExecutable {
 
     /// Brings the written form back for a change that the optimised form cannot express.
     #[cold]
-    fn write_back(&mut self, definition: &Definition, disabled: FxHashSet<NodeKey>) -> Result<()> {
+    fn write_back(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        disabled: FxHashSet<NodeKey>,
+    ) -> Result<()> {
         let definition = Arc::new(definition.clone());
         // SAFETY: it is the definition of the executable that this belongs to. Its operations were
         // checked for this device.
@@ -305,6 +310,9 @@ impl AutomaticExecutable {
             if let (Some(node), Some(Operation::Kernel(launch))) = (*node, operation) {
                 written.prepare(number, node, launch);
             }
+        }
+        if let Form::Optimized(form) = &mut self.form {
+            form.keep_unnamed(&definition, replaced);
         }
         let succession = self.succession.get_or_insert_with(|| Succession::new(None));
         succession.replace(end, written.canceller());
@@ -444,7 +452,7 @@ impl Executable for AutomaticExecutable {
             Form::Written(executable) => executable.update(definition, replaced, defaults),
             Form::Optimized(executable) => match executable.try_update(definition, replaced, defaults)? {
                 true => Ok(()),
-                false => self.write_back(definition, self.disabled.clone()),
+                false => self.write_back(definition, replaced, self.disabled.clone()),
             },
         }
     }
@@ -481,7 +489,7 @@ impl Executable for AutomaticExecutable {
             Form::Written(executable) => executable.set_enabled(definition, node, enabled)?,
             Form::Optimized(executable) => {
                 if !executable.try_set_enabled(definition, node, enabled)? {
-                    return self.write_back(definition, disabled);
+                    return self.write_back(definition, &[], disabled);
                 }
             }
         }

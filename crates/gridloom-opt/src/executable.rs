@@ -90,7 +90,12 @@ impl OptimizedExecutable {
 
     /// Plans and compiles the current graph. Launches of the old one end by themselves. On failure
     /// nothing changes.
-    fn compile_anew(&mut self, definition: &Definition, disabled: FxHashSet<NodeKey>) -> Result<()> {
+    fn compile_anew(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        disabled: FxHashSet<NodeKey>,
+    ) -> Result<()> {
         // SAFETY: it is the definition of the executable that this belongs to. Its operations were
         // checked for this device.
         let graph = unsafe { Graph::with_definition(&self.device, Arc::new(definition.clone())) };
@@ -98,6 +103,7 @@ impl OptimizedExecutable {
         let compiled = compile(graph, &self.options, settings, &disabled, Kernels::Make)?;
         let Compiled { plan, handles, inner } = compiled.ok_or_else(incomplete)?;
         let end = Succession::end(&*self.device, self.last.as_ref())?;
+        self.keep_unnamed(definition, replaced);
         self.succession.replace(end, inner.canceller());
         self.status.replace(inner.status(), report(&plan));
         let mut old = std::mem::replace(&mut self.inner, inner);
@@ -130,6 +136,32 @@ impl OptimizedExecutable {
         let outcome = arguments.refresh(|node| self.operation(definition, node));
         self.arguments = arguments;
         outcome
+    }
+
+    /// Keeps the memory that launches in flight use and the plan's graph does not name, because
+    /// arguments changed in place. `replaced` has the operations that the definition had when they
+    /// were launched and has no longer.
+    pub(crate) fn keep_unnamed(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) {
+        let mut kept: Vec<Arc<dyn Allocation>> = Vec::new();
+        let mut keep = |operation: &Operation| {
+            operation.for_each_region(|region| {
+                if let Base::Allocation(memory) = &region.base {
+                    kept.push(memory.clone());
+                }
+            });
+        };
+        for hollow in self.arguments.hollow() {
+            let fusion = self.plan.fusions.iter().find(|fusion| fusion.node.key() == hollow.key());
+            let pieces = fusion.iter().flat_map(|fusion| fusion.call.pieces.iter().map(|piece| piece.node));
+            let nodes = pieces.chain(Some(hollow.key()).filter(|_| fusion.is_none()));
+            nodes.filter_map(|node| definition.get_node(node)).for_each(|node| keep(node.operation()));
+        }
+        if self.arguments.hollow().next().is_some() {
+            replaced.iter().for_each(|(_, before)| keep(before));
+        }
+        if !kept.is_empty() {
+            self.inner.keep(&kept.iter().collect::<Vec<_>>());
+        }
     }
 
     /// Returns the new operations of nodes in the plan's graph, if the changes can be made in
@@ -183,17 +215,7 @@ impl OptimizedExecutable {
             return Ok(false);
         }
         let Some(operations) = self.in_place(definition, &changed) else { return Ok(false) };
-        // Launches in flight may use memory that only the replaced operations name.
-        let mut kept: Vec<Arc<dyn Allocation>> = Vec::new();
-        if self.arguments.hollow().next().is_some() {
-            for (_, before) in replaced {
-                before.for_each_region(|region| {
-                    if let Base::Allocation(memory) = &region.base {
-                        kept.push(memory.clone());
-                    }
-                });
-            }
-        }
+        self.keep_unnamed(definition, replaced);
         self.arguments.flush(&self.plan, &mut *self.inner)?;
         self.arguments.write_bytes()?;
         let mut made: Vec<(Node, Operation)> = Vec::with_capacity(operations.len());
@@ -223,9 +245,6 @@ impl OptimizedExecutable {
         } else {
             for (node, _) in &made {
                 self.arguments.changed(node.key(), &node.operation()?);
-            }
-            if !kept.is_empty() {
-                self.inner.keep(&kept.iter().collect::<Vec<_>>());
             }
         }
         outcome.map(|()| true)
@@ -414,7 +433,7 @@ impl Executable for OptimizedExecutable {
         if self.try_update(definition, replaced, defaults)? {
             return Ok(());
         }
-        self.compile_anew(definition, self.disabled.clone())
+        self.compile_anew(definition, replaced, self.disabled.clone())
     }
 
     fn prepare(&mut self, number: usize, node: NodeKey, launch: &KernelOp) -> bool {
@@ -450,7 +469,7 @@ impl Executable for OptimizedExecutable {
         } else {
             disabled.insert(node);
         }
-        self.compile_anew(definition, disabled)
+        self.compile_anew(definition, &[], disabled)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use gridloom::prelude::*;
 use gridloom::{Optimization, Optimizations};
 
-use crate::support::{GraphKernels, for_each_device, is_cpu};
+use crate::support::wait::OpenOnDrop;
+use crate::support::{Gate, GraphKernels, for_each_device, is_cpu};
 
 #[test]
 fn a_chain_that_is_optimised_leaves_what_it_leaves_otherwise_and_takes_new_arguments() {
@@ -68,6 +69,67 @@ fn a_changed_argument_stays_when_a_later_change_compiles_the_graph_again() {
         assert_eq!(data[2].to_vec()?, [9; 64]);
         Ok(())
     });
+}
+
+/// A change after which the graph is compiled again, and the launch in flight was of the old one.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// Another kernel with other memory.
+    Kernel,
+    /// Another node is disabled, and then the memory changes.
+    DisabledThenMemory,
+}
+
+#[test]
+fn memory_of_a_launch_in_flight_stays_when_a_change_compiles_the_graph_again() {
+    for change in [Change::Kernel, Change::DisabledThenMemory] {
+        for_each_device(|device| {
+            let kernels = GraphKernels::new(device)?;
+            let stream = device.stream()?;
+            let gate = Gate::closed();
+            let _opens = OpenOnDrop(&gate);
+            let [out, x, other] = [0, 1, 2].map(|value| device.buffer_from(&[value; 64]));
+            let (out, x, other) = (out?, x?, other?);
+            let config = LaunchConfig::new(1, 64);
+            let graph = Graph::new(device);
+            let first = graph.launch(&kernels.affine, config, (&out, &x, 64, 1, 0))?;
+            let mut last = first.launch(&kernels.affine, config, (&out, &out, 64, 1, 1))?;
+            for _ in 0..4 {
+                last = last.launch(&kernels.affine, config, (&out, &out, 64, 1, 1))?;
+            }
+            let optimized =
+                graph.instantiate_with(&InstantiateOptions::new().optimize(Optimizations::ALL))?;
+            let node = optimized.node(&first)?;
+            for value in [5, 7] {
+                let memory = device.buffer_from(&[value; 64])?;
+                node.set_args(&kernels.affine, (&out, &memory, 64, 1, 0))?;
+                if value == 7 {
+                    stream.callback(gate.waiter())?;
+                }
+                optimized.launch(&stream)?;
+            }
+            // Nothing but the launch in flight uses the 7s afterwards.
+            match change {
+                Change::Kernel => node.set_kernel(&kernels.mix, (&out, &other, 64))?,
+                Change::DisabledThenMemory => {
+                    optimized.node(&last)?.set_enabled(false)?;
+                    node.set_args(&kernels.affine, (&out, &other, 64, 1, 0))?;
+                }
+            }
+            // Whatever is freed is freed now. The simulated driver sees a use of it.
+            std::thread::sleep(Duration::from_millis(20));
+            gate.open();
+            stream.synchronize()?;
+            assert_eq!(out.to_vec()?, [7 + 5; 64], "{change:?}");
+            optimized.launch(&stream)?;
+            let expected = match change {
+                Change::Kernel => 12 * 31 + 2 + 5,
+                Change::DisabledThenMemory => 2 + 4,
+            };
+            assert_eq!(out.to_vec()?, [expected; 64], "{change:?}");
+            Ok(())
+        });
+    }
 }
 
 #[test]

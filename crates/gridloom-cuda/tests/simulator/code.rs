@@ -1,8 +1,10 @@
 //! Modules and kernels: those of the tests, and Gridloom's own, as Rust functions found by name.
+//! Kernels that the optimiser made are [interpreted](super::interpreted) by whom the test program
+//! names.
 
 use super::graphs::{Node, Work};
 use super::memory::touch;
-use super::{INVALID, OK, World, capture, exports, handle, streams, world};
+use super::{INVALID, OK, World, capture, exports, handle, interpreted, streams, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -31,6 +33,10 @@ pub struct Function {
     module: usize,
     name: String,
     c_name: CString,
+    /// The offset and size of each parameter, if it can run.
+    params: Option<Vec<(usize, usize)>>,
+    /// Whether its PTX is interpreted.
+    is_interpreted: bool,
     /// Whether conditions are words in memory.
     stores: bool,
 }
@@ -81,16 +87,15 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
     })
 }
 
-fn offset(sizes: &[usize], index: usize) -> usize {
+/// The offset and size of each parameter of a kernel that is found by name.
+fn params(name: &str) -> Option<Vec<(usize, usize)>> {
     let mut end = 0usize;
-    for (position, &size) in sizes.iter().enumerate() {
+    let place = |&size: &usize| {
         let start = end.next_multiple_of(size);
-        if position == index {
-            return start;
-        }
         end = start + size;
-    }
-    end
+        (start, size)
+    };
+    sizes(name).map(|sizes| sizes.iter().map(place).collect())
 }
 
 impl Call {
@@ -102,14 +107,12 @@ impl Call {
         extra: *mut *mut c_void,
     ) -> Option<Self> {
         let function = world(|world| world.functions.get(&handle).cloned())?;
-        let sizes = sizes(&function.name)?;
         let mut arguments = Vec::new();
-        for (index, &size) in sizes.iter().enumerate() {
+        for (index, &(start, size)) in function.params.as_ref()?.iter().enumerate() {
             let from = if extra.is_null() {
                 unsafe { (*pointers.add(index)).cast::<u8>() }
             } else {
                 let (buffer, length) = unsafe { (*extra.add(1), *(*extra.add(3)).cast::<usize>()) };
-                let start = offset(sizes, index);
                 assert!(start + size <= length, "the buffer holds every parameter");
                 unsafe { buffer.cast::<u8>().add(start) }
             };
@@ -139,10 +142,10 @@ impl Call {
 
     /// The arguments as one buffer.
     pub fn buffer(&self) -> Vec<u8> {
-        let sizes = sizes(&self.function.name).unwrap_or_default();
         let mut buffer = Vec::new();
-        for (index, value) in self.arguments.iter().enumerate() {
-            buffer.resize(offset(sizes, index), 0);
+        let params = self.function.params.as_deref().unwrap_or_default();
+        for (&(start, _), value) in params.iter().zip(&self.arguments) {
+            buffer.resize(start, 0);
             buffer.extend(value);
         }
         buffer
@@ -188,6 +191,10 @@ impl Call {
                 world.violation(format!("{} runs after its module was unloaded", self.function.name));
             }
         });
+        if self.function.is_interpreted {
+            self.interpret();
+            return;
+        }
         match self.function.name.as_str() {
             "add" | "add_overlapped" => {
                 let (data, n) = self.elements::<i32>(self.long(0), self.word(2));
@@ -278,6 +285,20 @@ impl Call {
         }
     }
 
+    fn interpret(&self) {
+        let name = &self.function.name;
+        let module = world(|world| world.modules.get(&self.function.module).cloned());
+        let Some(Module { text }) = module else { return };
+        let bytes = self.buffer();
+        // Whatever could be an address may be used.
+        for word in bytes.chunks_exact(8) {
+            touch(name, u64::from_ne_bytes(word.try_into().unwrap()), 1);
+        }
+        for (condition, value) in interpreted::run(&text, name, self.shape, &bytes) {
+            self.set_condition(condition, value);
+        }
+    }
+
     fn stop_timer(&self, end: u64) {
         let word = |index: u64| self.at::<u64>(self.long(0) + 8 * index);
         let (run, start) = (*word(0), *word(1));
@@ -348,7 +369,12 @@ fn find(out: *mut CUfunction, module: CUmodule, name: *const c_char) -> CUresult
         let by_address = text.contains("set_condition(.param .u64 handle, .param .u64 value)");
         let name =
             if name == "set_condition" && by_address { "set_condition_to_value_at".into() } else { name };
-        world.functions.insert(number, Function { module: module.addr(), name, c_name, stores });
+        let by_name = params(&name);
+        let is_interpreted = by_name.is_none() || interpreted::is_rewritten(&text);
+        let params =
+            if is_interpreted { interpreted::params(&text, c_name.to_str().unwrap()) } else { by_name };
+        let module = module.addr();
+        world.functions.insert(number, Function { module, name, c_name, params, is_interpreted, stores });
         unsafe { *out = handle(number) };
         OK
     })
@@ -375,11 +401,10 @@ fn set_function_attribute(_: CUfunction, _: CUfunction_attribute, _: c_int) -> C
 }
 
 fn parameter(function: CUfunction, index: usize, out_offset: *mut usize, out_size: *mut usize) -> CUresult {
-    let name = world(|world| world.functions.get(&function.addr()).map(|function| function.name.clone()));
-    let Some(sizes) = name.as_deref().and_then(sizes) else { return INVALID };
-    let Some(&size) = sizes.get(index) else { return INVALID };
+    let param = world(|world| world.functions.get(&function.addr())?.params.as_ref()?.get(index).copied());
+    let Some((offset, size)) = param else { return INVALID };
     unsafe {
-        *out_offset = offset(sizes, index);
+        *out_offset = offset;
         *out_size = size;
     }
     OK

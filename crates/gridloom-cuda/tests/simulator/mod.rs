@@ -1,7 +1,8 @@
 //! A CUDA driver in about a thousand lines, so that the lowering of graphs is tested on any
 //! machine.
 //!
-//! Memory is host memory, and the kernels of the tests are Rust functions found by name. Streams
+//! Memory is host memory, and the kernels of the tests are Rust functions found by name. A test
+//! program can have the kernels interpreted that the optimiser makes from them. Streams
 //! are threads: what is enqueued runs later, as on a GPU, host functions on one thread of the
 //! driver's own. Graphs are built, compiled, changed and run as the driver does it, and what the
 //! driver refuses is refused here too: a condition handle that no node uses, or two use; host and
@@ -28,13 +29,16 @@ mod capture;
 mod code;
 mod entry;
 mod graphs;
+mod interpreted;
 mod introspect;
 mod memory;
 mod objects;
 mod order;
 mod streams;
 
+pub use code::Shape;
 pub use entry::{Failure, uncounted};
+pub use interpreted::run_others_with;
 pub use objects::FAR_STREAM;
 pub use streams::{Held, hold, record};
 

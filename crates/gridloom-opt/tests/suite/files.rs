@@ -351,3 +351,31 @@ fn a_kernel_that_starts_early_waits_first() {
         assert_eq!(gridloom_ptx::check(&gridloom_ptx::parse(&text).unwrap()), []);
     }
 }
+
+#[test]
+fn a_kernel_keeps_its_name_where_the_new_module_has_functions_of_that_name() {
+    let entry = |name: &str| {
+        format!(
+            ".visible .entry {name}(.param .b64 h) {{ .reg .b64 %h; ld.param.b64 %h, [h]; call f; \
+             {{ .param .b64 a; .param .b32 v; st.param.b64 [a], %h; st.param.b32 [v], 1; \
+             call cudaGraphSetConditional, (a, v); }} ret; }}\n"
+        )
+    };
+    let names = ["set_condition", "m0_f"];
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n\
+         .extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n\
+         .func f() {{ ret; }}\n{}{}",
+        entry(names[0]),
+        entry(names[1])
+    );
+    for name in names {
+        let prefix = Prefix { stored_conditions: true, ..Prefix::default() };
+        let module = prefixed(&source(&text, name), &prefix).unwrap();
+        assert!(module.entry(name).is_some());
+        let mut found: Vec<&str> = module.symbols.iter().map(gridloom_ptx::Symbol::name).collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), module.symbols.len(), "{module}");
+    }
+}

@@ -3,8 +3,9 @@
 //!
 //! What a driver leaves undefined is a failure here: work that uses what was freed, unloaded or
 //! destroyed, or two threads in calls on one graph. The kernels are those of `support/graph.ptx`,
-//! simulated by name.
+//! simulated by name. Kernels that the optimiser makes from them are interpreted.
 
+mod interpreter;
 #[path = "../../../gridloom-cuda/tests/simulator/mod.rs"]
 mod simulator;
 mod support;
@@ -19,6 +20,8 @@ mod graphs;
 mod limits;
 #[path = "../memory/mod.rs"]
 mod memory;
+#[path = "../optimizing.rs"]
+mod optimizing;
 #[path = "../profiles/mod.rs"]
 mod profiles;
 #[path = "../safety/mod.rs"]

@@ -10,7 +10,7 @@ pub use shared::{
     random, refused, wait, warnings_of,
 };
 
-use crate::simulator;
+use crate::{interpreter, simulator};
 use gridloom::{ConditionalMode, CpuOptions, Device, Result};
 
 /// Runs a test on the simulated GPU, behind a driver as old as the environment says, and alone,
@@ -18,6 +18,7 @@ use gridloom::{ConditionalMode, CpuOptions, Device, Result};
 #[track_caller]
 pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     let alone = shared::devices::alone();
+    simulator::run_others_with(interpreter::run);
     let outcome = test(&Device::from_backend(simulator::device_of_environment()));
     let violations = simulator::violations();
     drop(alone);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use gridloom_ptx::op::OperandMut;
 use gridloom_ptx::{
     Address, AddressBase, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param, ParamId,
-    ScalarType, Source, Span, Symbol, Target, VarRef, VarSpace, Version,
+    ScalarType, Source, Span, Symbol, SymbolId, Target, VarRef, VarSpace, Version,
 };
+use rustc_hash::FxHashSet;
 
 use crate::rewrite::source::KernelSource;
 
@@ -56,6 +57,7 @@ impl Assembly {
     /// Returns the module with this kernel. If the kernel has no body, it gets the assembled one.
     fn finish_with(mut self, function: Function) -> Result<Module, Refusal> {
         let entry = self.declare(Symbol::Function(Box::new(function)));
+        self.make_names_unique(entry);
         let mut items = self.declared;
         items.append(&mut self.defined);
         items.push(Item::Define(entry));
@@ -74,6 +76,31 @@ impl Assembly {
         match gridloom_ptx::check(&module).first() {
             None => Ok(module),
             Some(wrong) => Err(format!("the rewritten kernel does not check: {}", wrong.message)),
+        }
+    }
+
+    /// Gives symbols other names if the kernel, an external function or another symbol has theirs.
+    fn make_names_unique(&mut self, entry: SymbolId) {
+        let is_fixed = |at: usize, symbol: &Symbol| {
+            let external = |function: &Function| function.body.is_none();
+            at == entry.index() || matches!(symbol, Symbol::Function(function) if external(function))
+        };
+        let all = self.symbols.iter().enumerate();
+        let fixed =
+            all.filter(|(at, symbol)| is_fixed(*at, symbol)).map(|(_, symbol)| symbol.name().to_owned());
+        let mut taken: FxHashSet<String> = fixed.collect();
+        for (at, symbol) in self.symbols.iter_mut().enumerate() {
+            if is_fixed(at, symbol) {
+                continue;
+            }
+            let mut name = symbol.name().to_owned();
+            while !taken.insert(name.clone()) {
+                name.push('_');
+            }
+            match symbol {
+                Symbol::Function(function) => function.name = name,
+                Symbol::Variable(variable) => variable.name = name,
+            }
         }
     }
 
