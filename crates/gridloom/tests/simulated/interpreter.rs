@@ -14,6 +14,10 @@ static DEVICE: LazyLock<Arc<dyn Device>> =
 
 static KERNELS: LazyLock<Mutex<HashMap<String, Arc<dyn Kernel>>>> = LazyLock::new(Mutex::default);
 
+thread_local! {
+    static STREAM: Stream = Stream::new(&*DEVICE).unwrap();
+}
+
 /// Runs a kernel of a PTX text.
 pub(crate) fn run(text: &str, name: &str, shape: Shape, bytes: &[u8]) {
     let known = KERNELS.lock().unwrap().get(text).cloned();
@@ -29,9 +33,8 @@ pub(crate) fn run(text: &str, name: &str, shape: Shape, bytes: &[u8]) {
     let config = LaunchConfig::new(Dim3::from(shape.grid), Dim3::from(shape.block)).shared(shape.shared);
     // SAFETY: the simulated driver was given these arguments for this kernel.
     let launch = unsafe { KernelOp::new(kernel, config, args) };
-    let stream = Stream::new(&*DEVICE).unwrap();
-    stream
-        .enqueue(Operation::Kernel(Launch::new(launch)))
-        .and_then(|()| stream.synchronize())
-        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let run = |stream: &Stream| {
+        stream.enqueue(Operation::Kernel(Launch::new(launch))).and_then(|()| stream.synchronize())
+    };
+    STREAM.with(run).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
