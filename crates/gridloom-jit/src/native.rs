@@ -69,6 +69,15 @@ pub(crate) enum Integral {
     Up,
 }
 
+/// Arithmetic on `.f16`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HalfArith {
+    Add,
+    Sub,
+    Mul,
+    Fma,
+}
+
 /// An operation that one or a few machine instructions compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
@@ -258,6 +267,15 @@ pub(crate) enum Kind {
     FloatToHalf,
     /// Single precision to the nearest `.bf16`.
     FloatToBfloat,
+    /// Two numbers to the nearest `.f16x2`, the first in the upper half.
+    FloatsToHalves,
+    /// Two numbers to the nearest `.bf16x2`, the first in the upper half.
+    FloatsToBfloats,
+    /// Arithmetic on `.f16`, or on the halves of `.f16x2`.
+    Half {
+        op: HalfArith,
+        packed: bool,
+    },
     RoundIntegral {
         integral: Integral,
         ftz: bool,
@@ -458,9 +476,36 @@ fn machine_float(ty: ScalarType) -> Option<Class> {
     matches!(ty, ScalarType::F32 | ScalarType::F64).then(|| Class::of(ty))
 }
 
+/// Returns arithmetic on `.f16` or `.f16x2`.
+fn half(op: HalfArith, ty: ScalarType) -> Option<Native> {
+    let (class, packed) = match ty {
+        ScalarType::F16 => (Class::B16, false),
+        ScalarType::F16x2 => (Class::B32, true),
+        _ => return None,
+    };
+    Native::same(Kind::Half { op, packed }, class)
+}
+
 fn float(op: &FloatOp) -> Option<Native> {
     let nearest = |rounding: Option<Rounding>| rounding.is_none_or(|rounding| rounding == Rounding::Rn);
     match op {
+        FloatOp::Arith { op, ty: ty @ (ScalarType::F16 | ScalarType::F16x2), rounding, ftz, sat, .. } => {
+            let op = match op {
+                FloatArith::Add => HalfArith::Add,
+                FloatArith::Sub => HalfArith::Sub,
+                FloatArith::Mul => HalfArith::Mul,
+            };
+            half(op, *ty).filter(|_| nearest(*rounding) && !ftz && !sat)
+        }
+        FloatOp::Fma {
+            ty: ty @ (ScalarType::F16 | ScalarType::F16x2),
+            rounding: Rounding::Rn,
+            ftz: false,
+            sat: false,
+            relu: false,
+            oob: false,
+            ..
+        } => half(HalfArith::Fma, *ty),
         FloatOp::Arith { op, ty, rounding, ftz, sat: false, .. } if nearest(*rounding) => {
             let kind = match op {
                 FloatArith::Add => Kind::FloatAdd { ftz: *ftz },
@@ -556,8 +601,22 @@ fn compare(op: &CompareOp, result: Class) -> Option<Native> {
 
 fn convert(cvt: &Cvt, result: Class) -> Option<Native> {
     let &Cvt { dst_ty: to, src_ty: from, rounding, ftz, sat, satfinite, relu, scaled, .. } = cvt;
-    if satfinite || relu || scaled || cvt.srcs.len() != 1 {
+    if satfinite || relu || scaled {
         return None;
+    }
+    if cvt.srcs.len() != 1 {
+        let kind = match to {
+            ScalarType::F16x2 => Kind::FloatsToHalves,
+            ScalarType::Bf16x2 => Kind::FloatsToBfloats,
+            _ => return None,
+        };
+        let fits = from == ScalarType::F32
+            && rounding == Some(CvtRounding::Rn)
+            && !ftz
+            && !sat
+            && cvt.srcs.len() == 2
+            && result.bits() == 32;
+        return fits.then(|| Native::new(kind, &[Class::F32, Class::F32], Class::B32))?;
     }
     if sat {
         let plain = (from, to) == (ScalarType::F32, ScalarType::F32) && rounding.is_none();

@@ -49,6 +49,9 @@ impl Emitter<'_> {
         {
             return Some((self.convert_narrow(native, &operands[0])?, Vec::new()));
         }
+        if let Kind::Half { .. } | Kind::FloatsToHalves | Kind::FloatsToBfloats = native.kind {
+            return Some((self.halves_in_vectors(native, operands)?, Vec::new()));
+        }
         if is_narrow(native.result) || (0..operands.len()).any(|i| is_narrow(native.operands[i])) {
             return Some((self.lower_narrow(native, operands)?, Vec::new()));
         }
@@ -399,6 +402,9 @@ impl Emitter<'_> {
             }
             Kind::HalfToFloat | Kind::BfloatToFloat | Kind::FloatToHalf | Kind::FloatToBfloat => {
                 self.short_float(native, x[0], vector).into()
+            }
+            Kind::Half { .. } | Kind::FloatsToHalves | Kind::FloatsToBfloats => {
+                self.halves(native, x, vector).into()
             }
             Kind::Reverse => self.b.ins().bitrev(x[0]).into(),
             Kind::Compare { compare, signed, ftz, combine } => {

@@ -1,10 +1,16 @@
 //! Conversions between single precision and the floating-point formats of 16 bits, in one thread or
 //! in a vector of threads. The host may have no instructions for them. Integer arithmetic on the
 //! bits, and one addition for subnormal numbers, gives the same results.
+//!
+//! Arithmetic on `.f16` is that of single precision, rounded to `.f16`. Single precision has more
+//! than twice as many bits and two, so that the second rounding of a sum or product gives what one
+//! rounding would. `fma` adds an exact product; its sum is rounded to odd, which the second rounding
+//! never takes for a value halfway between two others.
 
 use super::Emitter;
-use crate::native::{Class, Kind, Native};
-use cranelift_codegen::ir::condcodes::IntCC;
+use super::value::Val;
+use crate::native::{Class, HalfArith, Kind, Native};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
@@ -131,5 +137,129 @@ impl Emitter<'_> {
         let number = self.b.ins().bor(number, sign);
         let nan = self.word_of(SHORT_NAN, vector);
         self.by_limit(magnitude, INFINITE + 1, [number, nan], vector)
+    }
+
+    /// Emits arithmetic on `.f16` or `.f16x2`, or a conversion of two floats, for all threads in
+    /// vectors.
+    pub(super) fn halves_in_vectors(&mut self, native: &Native, operands: &[Val]) -> Option<Vec<Value>> {
+        let mut columns = Vec::new();
+        for (operand, class) in operands.iter().zip(native.operands) {
+            columns.push(match class {
+                Class::B16 => {
+                    let kind = Kind::Extend { from: 16, signed: false, to: 32, to_signed: false };
+                    let extend = Native { kind, operands: [Class::B16; 4], result: Class::B32 };
+                    self.lower_narrow(&extend, std::slice::from_ref(operand))?
+                }
+                class => self.vectors(operand, class),
+            });
+        }
+        let parts = 0..columns.first()?.len();
+        Some(
+            parts
+                .map(|part| {
+                    let x: Vec<Value> = columns.iter().map(|column| column[part]).collect();
+                    self.halves(native, &x, true)
+                })
+                .collect(),
+        )
+    }
+
+    /// Emits arithmetic on `.f16` or `.f16x2`, or a conversion of two floats. In vectors, `.f16`
+    /// takes a word, whose upper half is zero.
+    pub(super) fn halves(&mut self, native: &Native, x: &[Value], vector: bool) -> Value {
+        let (op, packed) = match native.kind {
+            Kind::Half { op, packed } => (op, packed),
+            kind => {
+                let [high, low] = [x[0], x[1]].map(|float| {
+                    let bits = self.float_bits(float, Class::F32, vector);
+                    match kind {
+                        Kind::FloatsToHalves => self.float_to_half(bits, vector),
+                        _ => self.float_to_bfloat(bits, vector),
+                    }
+                });
+                return self.two_halves(low, high);
+            }
+        };
+        if packed {
+            let low = self.half_arith(op, x, vector);
+            let high: Vec<Value> = x.iter().map(|&word| self.shift_right(word, 16, false)).collect();
+            let high = self.half_arith(op, &high, vector);
+            return self.two_halves(low, high);
+        }
+        if vector {
+            return self.half_arith(op, x, vector);
+        }
+        let words: Vec<Value> = x.iter().map(|&half| self.b.ins().uextend(I32, half)).collect();
+        let word = self.half_arith(op, &words, vector);
+        self.convert(word, Class::B32, native.result)
+    }
+
+    fn two_halves(&mut self, low: Value, high: Value) -> Value {
+        let high = self.shift_left(high, 16);
+        self.b.ins().bor(low, high)
+    }
+
+    /// Emits arithmetic on the lower halves of words.
+    fn half_arith(&mut self, op: HalfArith, x: &[Value], vector: bool) -> Value {
+        let floats: Vec<Value> = x
+            .iter()
+            .map(|&half| {
+                let bits = self.half_to_float(half, vector);
+                self.float_of_bits(bits, Class::F32, vector)
+            })
+            .collect();
+        let bits = match (op, &floats[..]) {
+            (HalfArith::Fma, &[a, b, c]) => {
+                let product = self.b.ins().fmul(a, b);
+                self.sum_to_odd(product, c, vector)
+            }
+            (op, &[a, b, ..]) => {
+                let value = match op {
+                    HalfArith::Add => self.b.ins().fadd(a, b),
+                    HalfArith::Sub => self.b.ins().fsub(a, b),
+                    HalfArith::Mul | HalfArith::Fma => self.b.ins().fmul(a, b),
+                };
+                self.float_bits(value, Class::F32, vector)
+            }
+            _ => {
+                self.defect("arithmetic without operands");
+                x[0]
+            }
+        };
+        self.float_to_half(bits, vector)
+    }
+
+    /// Returns the bits of a sum in single precision. If it is not exact, it is that of its two
+    /// neighbours whose last bit is set.
+    fn sum_to_odd(&mut self, a: Value, b: Value, vector: bool) -> Value {
+        let sum = self.b.ins().fadd(a, b);
+        // What rounding has lost, which is exact. It is a NaN if the sum is infinite or a NaN.
+        let from_b = self.b.ins().fsub(sum, a);
+        let from_a = self.b.ins().fsub(sum, from_b);
+        let (lost_a, lost_b) = (self.b.ins().fsub(a, from_a), self.b.ins().fsub(b, from_b));
+        let lost = self.b.ins().fadd(lost_a, lost_b);
+        let zero = self.word_of(0, vector);
+        let none = self.float_of_bits(zero, Class::F32, vector);
+        let (below, above) = (
+            self.b.ins().fcmp(FloatCC::LessThan, lost, none),
+            self.b.ins().fcmp(FloatCC::GreaterThan, lost, none),
+        );
+        let inexact = self.b.ins().bor(below, above);
+        let bits = self.float_bits(sum, Class::F32, vector);
+        let last = self.bits_in(bits, 1, vector);
+        let even = self.b.ins().icmp(IntCC::Equal, last, zero);
+        let moves = self.b.ins().band(inexact, even);
+        // Away from zero if the lost part has the sign of the sum, else towards it.
+        let lost = self.float_bits(lost, Class::F32, vector);
+        let signs = self.b.ins().bxor(lost, bits);
+        let signs = self.shift_right(signs, 31, true);
+        let one = self.word_of(1, vector);
+        let step = self.b.ins().bor(signs, one);
+        let moved = self.b.ins().iadd(bits, step);
+        if vector {
+            self.b.ins().bitselect(moves, moved, bits)
+        } else {
+            self.b.ins().select(moves, moved, bits)
+        }
     }
 }

@@ -96,3 +96,54 @@ fn the_highest_bit_is_found_as_in_the_interpreter() {
         ));
     }
 }
+
+#[test]
+fn arithmetic_of_halves_is_that_of_the_interpreter() {
+    for ty in ["f16", "f16x2"] {
+        let (registers, to, back) = match ty {
+            "f16" => ("%rs", "cvt.u16.u32", "cvt.u32.u16"),
+            _ => ("%x", "mov.b32", "mov.b32"),
+        };
+        for form in ["add", "add.rn", "sub", "mul", "fma.rn", "add.sat", "mul.ftz"] {
+            let third = if form == "fma.rn" { format!(", {registers}3") } else { String::new() };
+            let body = format!(
+                ".reg .b16 %rs<9>; .reg .b32 %x<9>; mul.lo.u32 %r2, %r1, 0x9e3779b1; mov.u32 %r19, 0; mov.u32 %r4, 0;
+                 L: shr.u32 %r5, %r2, 7; shl.b32 %r6, %r4, 4; and.b32 %r7, %r4, 3; setp.eq.u32 %p2, %r7, 0;
+                 {to} {registers}1, %r2; {to} {registers}2, %r5; {to} {registers}3, %r6;
+                 {form}.{ty} {registers}4, {registers}1, {registers}2{third}; {back} %r3, {registers}4;
+                 mad.lo.u32 %r19, %r19, 31, %r3; and.b32 %r8, %r2, 0x3fff3fff; {to} {registers}1, %r8;
+                 {form}.{ty} {registers}4, {registers}1, {registers}2{third}; {back} %r3, {registers}4;
+                 mad.lo.u32 %r19, %r19, 31, %r3;
+                 mad.lo.u32 %r2, %r2, 1664525, 1013904223; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 400;
+                 @%p1 bra L; {STORE}"
+            );
+            Case::new(&body).same().unwrap();
+            Case { block: [7, 1, 1], words: vec![0; 7], ..Case::new(&body) }.same().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_sum_halfway_between_two_halves_is_rounded_by_what_is_far_below_it() {
+    // Products that are halfway between two numbers, and addends that decide.
+    let pairs =
+        [(0x3c01u32, 0x3c20u32), (0x3c03, 0x3e00), (0x5801, 0x3c20), (0x0401, 0x3800), (0x3c00, 0x3c00)];
+    for (a, b) in pairs {
+        for c in [0x0000u32, 0x8000, 0x0001, 0x8001, 0x1000, 0x9000, 0x1400, 0x3c00, 0xbc00, 0x7bff] {
+            same(&format!(
+                "cvt.u16.u32 %rs4, %r2; xor.b32 %r4, %r2, {a}; and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0;
+                 selp.b32 %r4, {a}, %r4, %p1; cvt.u16.u32 %rs1, %r4; mov.b16 %rs2, {b}; mov.b16 %rs3, {c};
+                 fma.rn.f16 %rs5, %rs1, %rs2, %rs3; cvt.u32.u16 %r19, %rs5;"
+            ));
+        }
+    }
+}
+
+#[test]
+fn two_floats_become_a_pair_as_in_the_interpreter() {
+    for form in ["rn.f16x2", "rn.bf16x2", "rz.f16x2", "rn.relu.f16x2"] {
+        same(&format!(
+            "mov.b32 %f1, %r2; xor.b32 %r3, %r2, 0x80001; mov.b32 %f2, %r3; cvt.{form}.f32 %r19, %f1, %f2;"
+        ));
+    }
+}
