@@ -133,12 +133,12 @@ impl Driver {
         }
         driver.listen_to_log();
         log!(
-        debug,
-                library = driver.source.describe(),
-                %reported,
-                version = %driver.version,
-                "opened the CUDA driver"
-            );
+            debug,
+            library = driver.source.describe(),
+            %reported,
+            version = %driver.version,
+            "opened the CUDA driver"
+        );
         Ok(Arc::new(driver))
     }
 

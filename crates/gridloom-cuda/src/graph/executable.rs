@@ -155,12 +155,12 @@ fn warn_of_hosted(report: &Report, mode: ConditionalMode) {
     let mut hosted = report.conditionals.iter().filter(|conditional| !conditional.native);
     if let Some(first) = hosted.next() {
         log!(
-        warn,
-                node = %first.name,
-                reason = %first.reason,
-                others = hosted.count(),
-                "the host drives a conditional, which takes a round trip for each decision; Executable::report lists all of them"
-            );
+            warn,
+            node = %first.name,
+            reason = %first.reason,
+            others = hosted.count(),
+            "the host drives a conditional, which takes a round trip for each decision; Executable::report lists all of them"
+        );
     }
 }
 
