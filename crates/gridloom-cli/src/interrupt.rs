@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once};
 
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
 /// The status of a command that was interrupted, as shells count it.
 const INTERRUPTED: i32 = 130;
@@ -47,7 +47,9 @@ fn watch() {
         let _ = ctrlc::try_set_handler(|| {
             let left = std::mem::take(&mut *unfinished());
             if let Some(bar) = left.bar {
-                bar.finish_and_clear();
+                // The main thread goes on until the end, and must not draw the bar again.
+                bar.set_draw_target(ProgressDrawTarget::hidden());
+                let _ = console::Term::stderr().clear_line();
             }
             for file in left.files {
                 let _ = std::fs::remove_file(file);

@@ -43,7 +43,8 @@ pub(crate) fn load(
     // SAFETY: the CPU device checks every access, unless `--unchecked` was given: whoever gives it
     // vouches for the file, as with any program. A GPU does not reach memory of this process, other
     // than what was given to it.
-    let loaded = unsafe { options.load_bytes(bytes, device) }.map_err(|error| error.context(name))?;
+    let loaded = unsafe { options.load_bytes(bytes, device) }
+        .map_err(|error| format!("{name}: {}", crate::describe(&error)))?;
     for setting in &inputs.set {
         set(&loaded, setting)?;
     }

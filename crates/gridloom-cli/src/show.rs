@@ -7,6 +7,9 @@ use gridloom_view::Picture;
 use crate::Failure;
 use crate::args::Show;
 
+/// The version of the profiles that are read.
+const VERSION: u32 = 1;
+
 /// Runs the subcommand.
 pub(crate) fn run(options: &Show) -> Result<(), Failure> {
     let destination = crate::files::open(options.output.as_deref())?;
@@ -47,10 +50,15 @@ pub(crate) fn read(path: &Path) -> Result<Picture, Failure> {
 
 fn read_profile(path: &Path) -> Result<serde_json::Value, Failure> {
     let name = path.display();
-    let profile: serde_json::Value = serde_json::from_str(&crate::files::read_text(path)?)
-        .map_err(|error| format!("{name}: this is no profile that Gridloom wrote: {error}"))?;
-    if profile["format"] != "gridloom-profile" {
-        return Err(format!("{name}: this is no profile that Gridloom wrote").into());
+    let refuse = |error: &dyn std::fmt::Display| {
+        Failure::from(format!("{name}: this is no profile that Gridloom wrote: {error}"))
+    };
+    let profile: serde_json::Value =
+        serde_json::from_str(&crate::files::read_text(path)?).map_err(|error| refuse(&error))?;
+    if profile["format"] != "gridloom-profile" || profile["version"] != VERSION {
+        return Err(refuse(&format!("it lacks the format gridloom-profile of version {VERSION}")));
     }
+    // The page relies on every field.
+    <gridloom::Profile as serde::Deserialize>::deserialize(&profile).map_err(|error| refuse(&error))?;
     Ok(profile)
 }

@@ -36,6 +36,10 @@ impl Files {
         folder.write("cut.dot", b"digraph { a -> ");
         folder.write("other.json", b"{\"format\": \"something else\"}");
         folder.write("wrong.json", b"{\"format\": \"gridloom-graph\", \"nodes\": 7}");
+        folder.write(
+            "profile.json",
+            b"{\"format\": \"gridloom-profile\", \"version\": 1, \"nodes\": [{\"id\": \"a\"}]}",
+        );
         folder.write("data.bin", &[1; 16]);
         let heat = folder.path("heat.gridloom");
         succeeds(&["demo", "heat", "--device", "cpu", "--json", "--save", &heat]);
@@ -148,6 +152,7 @@ const CASES: &[(&str, &str)] = &[
     ("show @graph.dot --html --profile @missing", "No such file"),
     ("show @graph.dot --html --profile @graph.dot", "no profile that Gridloom wrote"),
     ("show @graph.dot --html --profile @other.json", "no profile that Gridloom wrote"),
+    ("show @graph.dot --html --profile @profile.json", "invalid type"),
     // Checking PTX.
     ("ptx", "Usage"),
     ("ptx check", "<FILE>"),
