@@ -3,6 +3,7 @@
 //! Code is written to writable pages, which then become executable and read-only. No page is ever
 //! writable and executable.
 
+use crate::wide;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, Type};
@@ -11,6 +12,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
+use memmap2::Mmap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Returns the host as a target, or why it is not one.
@@ -113,10 +115,12 @@ fn spare(mut context: Box<Context>) {
 /// A function as machine code, with the memory it is in.
 pub(crate) struct Machine {
     module: Option<JITModule>,
+    /// The memory of code of the generator for wide vectors.
+    _wide: Option<Mmap>,
     entry: *const u8,
     /// Bytes of the code.
     pub(crate) bytes: usize,
-    /// The intermediate code and the disassembly, if they were requested.
+    /// The intermediate code and the machine code as text, if they were requested.
     pub(crate) listing: Option<[String; 2]>,
 }
 
@@ -126,6 +130,25 @@ unsafe impl Send for Machine {}
 unsafe impl Sync for Machine {}
 
 impl Machine {
+    /// Compiles the function that `build` emits for wide vectors.
+    pub(crate) fn compile_wide(
+        list: bool,
+        build: impl FnOnce(&mut ir::Function, &OwnedTargetIsa) -> Result<(), String>,
+    ) -> Result<Self, String> {
+        let isa = target()?;
+        let mut context = spare_context();
+        let result = build(&mut context.func, &isa).and_then(|()| {
+            let code = wide::generate(&context.func)?;
+            let listing = list.then(|| [context.func.to_string(), code.listing()]);
+            Ok((code, listing))
+        });
+        spare(context);
+        let (code, listing) = result?;
+        let memory = wide::executable(&code.bytes)?;
+        let entry = memory.as_ptr();
+        Ok(Machine { module: None, _wide: Some(memory), entry, bytes: code.bytes.len(), listing })
+    }
+
     /// Compiles the function that `build` emits.
     pub(crate) fn compile(
         list: bool,
@@ -134,7 +157,8 @@ impl Machine {
         let isa = target()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         let mut context = spare_context();
-        let mut machine = Machine { module: None, entry: std::ptr::null(), bytes: 0, listing: None };
+        let mut machine =
+            Machine { module: None, _wide: None, entry: std::ptr::null(), bytes: 0, listing: None };
         let result = (|| -> Result<_, String> {
             build(&mut context.func, &isa)?;
             let text = list.then(|| context.func.to_string());

@@ -18,6 +18,7 @@ use crate::emit::{self, Plan, Tables};
 use crate::host;
 use crate::native::{self, Native};
 use crate::spill_frame::FrameLayout;
+use crate::wide;
 use gridloom_interp::code::{Op, Pc};
 use gridloom_interp::{KernelCode, Space};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -82,7 +83,7 @@ pub struct Listing {
     pub name: String,
     /// The intermediate code (CLIF) of Cranelift.
     pub clif: String,
-    /// The machine code.
+    /// The machine code: instructions, or on hosts with AVX-512 their bytes, for a disassembler.
     pub assembly: String,
 }
 
@@ -284,7 +285,7 @@ impl CompiledKernel {
             }
         };
         let filled = if lanes == 1 { None } else { shared_init::element(&flow, &natives, &ranges) };
-        let plan = Plan {
+        let mut plan = Plan {
             kernel: &self.kernel,
             function,
             flow: &flow,
@@ -302,9 +303,22 @@ impl CompiledKernel {
             idle_threads: &idle,
             shared_init: filled,
             lanes,
+            vector_bytes: 16,
             entries: &entries,
         };
         let mut tables = Tables::default();
+        if wide::is_available() {
+            plan.vector_bytes = wide::vector_bytes(lanes);
+            let code = host::Machine::compile_wide(list, |func, isa| {
+                tables = emit::build(func, isa, &plan)?;
+                Ok(())
+            });
+            if let Ok(code) = code {
+                return Ok(Part { code, _tables: tables, entries, lanes, layout, bounds_checks });
+            }
+            // It has met something that it does not know.
+            plan.vector_bytes = 16;
+        }
         let code = host::Machine::compile(list, |func, isa| {
             tables = emit::build(func, isa, &plan)?;
             Ok(())

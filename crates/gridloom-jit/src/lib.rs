@@ -7,5 +7,6 @@ mod kernel;
 mod native;
 mod runtime;
 mod spill_frame;
+mod wide;
 
 pub use kernel::{CompiledKernel, Listing, Runs};

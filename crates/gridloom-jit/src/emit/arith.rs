@@ -4,10 +4,11 @@
 //! function is called.
 
 use super::Emitter;
-use super::value::{Val, per_vector, scalar_type, vector_type};
+use super::value::{Val, scalar_type};
 use crate::native::{Class, Kind, Native};
+use crate::wide::Intrinsic;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{F32, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_ptx::op::{BoolOp, Compare, LogicOp};
 
@@ -55,13 +56,31 @@ impl Emitter<'_> {
         if is_narrow(native.result) || (0..operands.len()).any(|i| is_narrow(native.operands[i])) {
             return Some((self.lower_narrow(native, operands)?, Vec::new()));
         }
-        let result = vector_type(native.result)?;
+        let result = self.vector_type(native.result)?;
         let classes = native.operands;
         let (mut values, mut rare) = (Vec::new(), Vec::new());
         if let Kind::FloatApprox { op, ftz } = native.kind {
             return Some((self.approximate_many(op, ftz, &operands[0])?, rare));
         }
         match native.kind {
+            Kind::ShiftLeft | Kind::ShiftRight { .. }
+                if self.is_wide()
+                    && !matches!(operands[1], Val::One(_))
+                    && classes[1] == Class::B32
+                    && matches!(native.result, Class::B32 | Class::B64) =>
+            {
+                let how = match native.kind {
+                    Kind::ShiftLeft => Intrinsic::ShiftLeft,
+                    Kind::ShiftRight { signed: true } => Intrinsic::ShiftRightSigned,
+                    _ => Intrinsic::ShiftRight,
+                };
+                let counts = self.vectors(&operands[1], Class::B32);
+                let counts = self.convert_parts(counts, Class::B32, native.result);
+                for (part, count) in self.vectors(&operands[0], classes[0]).into_iter().zip(counts) {
+                    values.push(self.operation(how, &[part, count], result));
+                }
+                return Some((values, rare));
+            }
             // All elements of a vector are shifted by the same count.
             Kind::ShiftLeft | Kind::ShiftRight { .. } => {
                 let Val::One(count) = operands[1] else { return None };
@@ -91,6 +110,10 @@ impl Emitter<'_> {
                     values.push(match up {
                         0 => high,
                         32 => low,
+                        up if self.is_wide() && low == high => {
+                            let count = self.b.ins().iconst(I32, i64::from(up));
+                            self.operation(Intrinsic::Rotate, &[low, count], result)
+                        }
                         up => {
                             let (up, down) = (
                                 self.b.ins().iconst(I32, i64::from(up)),
@@ -107,24 +130,19 @@ impl Emitter<'_> {
                 let (low, high) =
                     (self.vectors(&operands[0], Class::B32), self.vectors(&operands[1], Class::B32));
                 for (low, high) in low.into_iter().zip(high) {
-                    let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
-                    for first in [0u8, 8] {
-                        let byte = |i: u8| first + i % 4 + 4 * (i / 8) + if i / 4 % 2 == 1 { 16 } else { 0 };
-                        let bytes = std::array::from_fn(|i| byte(i as u8));
-                        let pair = self.shuffle(low, high, bytes);
-                        values.push(self.vector_cast(pair, I64X2));
+                    let count = self.per_vector(Class::B32);
+                    for first in [0, count / 2] {
+                        let pair = self.pick_words(low, high, |word| first + word / 2 + count * (word % 2));
+                        values.push(self.vector_cast(pair, self.length.by(I64)));
                     }
                 }
                 return Some((values, rare));
             }
             Kind::Field { start: start @ (0 | 32), bits: 32 } if classes[0] == Class::B64 => {
                 let parts = self.vectors(&operands[0], Class::B64);
-                let first = (start / 8) as u8;
+                let first = start as usize / 32;
                 for pair in parts.chunks(2) {
-                    let [low, high] = [pair[0], pair[1]].map(|part| self.vector_cast(part, I8X16));
-                    let bytes = std::array::from_fn(|i| first + i as u8 % 4 + 8 * (i as u8 / 4));
-                    let words = self.shuffle(low, high, bytes);
-                    values.push(self.vector_cast(words, I32X4));
+                    values.push(self.pick_words(pair[0], pair[1], |word| 2 * word + first));
                 }
                 return Some((values, rare));
             }
@@ -259,7 +277,9 @@ impl Emitter<'_> {
             | Kind::FloatAbs { .. }
             | Kind::FloatNeg { .. }
             | Kind::RoundIntegral { .. } => true,
-            Kind::Min { .. } | Kind::Max { .. } | Kind::Abs => native.result == Class::B32,
+            Kind::Min { .. } | Kind::Max { .. } | Kind::Abs => {
+                native.result == Class::B32 || self.is_wide() && native.result == Class::B64
+            }
             Kind::FloatToInt { .. } => (classes[0], native.result) == (Class::F32, Class::B32),
             _ => false,
         };
@@ -268,7 +288,7 @@ impl Emitter<'_> {
         }
         let parts: Vec<Vec<Value>> =
             operands.iter().enumerate().map(|(i, operand)| self.vectors(operand, classes[i])).collect();
-        for part in 0..self.lanes as usize / per_vector(native.result) {
+        for part in 0..self.lanes as usize / self.per_vector(native.result) {
             let operands: Vec<Value> = parts.iter().map(|parts| parts[part]).collect();
             if native.kind != Kind::Copy && classes[0].bits() == 32 && native.result.bits() == 32 {
                 self.sink_loads(part, &operands);
@@ -424,7 +444,7 @@ impl Emitter<'_> {
                 self.b.ins().fcvt_from_sint(scalar_type(class), value).into()
             }
             Kind::IntToFloat { signed } => {
-                let ty = if vector { F32X4 } else { scalar_type(class) };
+                let ty = if vector { self.length.by(F32) } else { scalar_type(class) };
                 if signed {
                     self.b.ins().fcvt_from_sint(ty, x[0]).into()
                 } else {
@@ -541,6 +561,11 @@ impl Emitter<'_> {
                 return self.b.ins().bxor(ab, x[2]);
             }
             _ => {}
+        }
+        if vector && self.is_wide() {
+            let words = self.length.by(I32);
+            let table = self.b.ins().iconst(I32, i64::from(table));
+            return self.operation(Intrinsic::Ternary, &[x[0], x[1], x[2], table], words);
         }
         let not: Vec<Value> = x.iter().map(|&x| self.b.ins().bnot(x)).collect();
         let mut sum = None;

@@ -6,7 +6,6 @@
 //! kept is not even loaded.
 
 use super::side_exits::Tables;
-use super::value::{per_vector, vector_type};
 use super::{Emitter, dead};
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
@@ -94,7 +93,7 @@ impl Emitter<'_> {
             if self.plan.uniformity.get(kept.slot) == Shape::Varying {
                 for (part, &variable) in variables.iter().enumerate() {
                     let value = self.b.use_var(variable);
-                    let store = self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
+                    let store = self.b.ins().store(flags, value, frame, offset + self.length.offset(part));
                     self.unchanged.stored(kept.slot, value, store);
                 }
             } else {
@@ -122,10 +121,10 @@ impl Emitter<'_> {
             let offset = kept.offset as i32;
             let variables = self.variables[kept.slot.0 as usize].clone();
             if self.plan.uniformity.get(kept.slot) == Shape::Varying {
-                debug_assert_eq!(variables.len(), self.lanes as usize / per_vector(class));
+                debug_assert_eq!(variables.len(), self.lanes as usize / self.per_vector(class));
                 for (part, &variable) in variables.iter().enumerate() {
-                    let ty = vector_type(class).unwrap_or(I64);
-                    let value = self.b.ins().load(ty, flags, frame, offset + 16 * part as i32);
+                    let ty = self.vector_type(class).unwrap_or(I64);
+                    let value = self.b.ins().load(ty, flags, frame, offset + self.length.offset(part));
                     self.unchanged.loaded(self.b.func, (kept.slot, kept.offset), value, value);
                     self.b.def_var(variable, value);
                 }

@@ -4,7 +4,7 @@
 use super::Emitter;
 use super::value::{Val, scalar_type};
 use crate::native::{Class, Kind, Native};
-use cranelift_codegen::ir::types::{F32X4, F64X2, I8X16, I32, I32X4};
+use cranelift_codegen::ir::types::{F32, F64, I32};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 impl Emitter<'_> {
@@ -183,23 +183,33 @@ impl Emitter<'_> {
     fn floats_of(&mut self, part: Value, signed: bool, class: Class) -> Vec<Value> {
         if class == Class::F32 {
             return vec![if signed {
-                self.b.ins().fcvt_from_sint(F32X4, part)
+                self.b.ins().fcvt_from_sint(self.length.by(F32), part)
             } else {
-                self.b.ins().fcvt_from_uint(F32X4, part)
+                self.b.ins().fcvt_from_uint(self.length.by(F32), part)
             }];
         }
         debug_assert_eq!(scalar_type(class), scalar_type(Class::F64));
-        let bytes = self.vector_cast(part, I8X16);
-        let high = self.shuffle(bytes, bytes, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
-        let high = self.vector_cast(high, I32X4);
+        if self.is_wide() {
+            let doubles = self.length.by(F64);
+            return if signed {
+                [self.b.ins().swiden_low(part), self.b.ins().swiden_high(part)]
+                    .map(|wide| self.b.ins().fcvt_from_sint(doubles, wide))
+                    .to_vec()
+            } else {
+                [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)]
+                    .map(|wide| self.b.ins().fcvt_from_uint(doubles, wide))
+                    .to_vec()
+            };
+        }
+        let high = self.pick_words(part, part, |word| 2 + word % 2);
         [part, high]
             .map(|half| {
                 if signed {
                     let wide = self.b.ins().swiden_low(half);
-                    self.b.ins().fcvt_from_sint(F64X2, wide)
+                    self.b.ins().fcvt_from_sint(self.length.by(F64), wide)
                 } else {
                     let wide = self.b.ins().uwiden_low(half);
-                    self.b.ins().fcvt_from_uint(F64X2, wide)
+                    self.b.ins().fcvt_from_uint(self.length.by(F64), wide)
                 }
             })
             .to_vec()

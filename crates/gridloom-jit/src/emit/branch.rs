@@ -7,7 +7,7 @@ use super::{Emitter, SINGLE};
 use crate::analysis::flow::{Role, SlotSet};
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
-use cranelift_codegen::ir::types::{I8, I32, I32X4, I64};
+use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use cranelift_frontend::Variable;
 use gridloom_interp::CANCEL_FLAGS;
@@ -167,7 +167,9 @@ impl Emitter<'_> {
         evaluate: &mut dyn FnMut(&mut Self) -> Vec<Value>,
     ) {
         let lanes = self.lanes;
-        self.lanes = [4, 8, 16].into_iter().find(|&few| threads <= few && few < lanes).unwrap_or(lanes);
+        let whole = self.per_vector(Class::B32) as u32;
+        let fits = |&few: &u32| threads <= few && few < lanes && few >= whole;
+        self.lanes = [4, 8, 16].into_iter().find(fits).unwrap_or(lanes);
         let all = every && threads == self.lanes;
         let known = if every { 0..threads } else { threads - 1..threads };
         let masks = if all { Vec::new() } else { self.mask_of(&known) };
@@ -183,14 +185,13 @@ impl Emitter<'_> {
 
     /// Returns the mask of some threads.
     fn mask_of(&mut self, threads: &Range<u32>) -> Vec<Value> {
-        let part = |part: u32| {
-            let mut bytes = [0; 16];
-            for (lane, chunk) in (4 * part..).zip(bytes.chunks_mut(4)) {
-                chunk.fill(if threads.contains(&lane) { 0xff } else { 0 });
-            }
-            bytes
-        };
-        (0..self.lanes / 4).map(|index| self.vector_constant(I32X4, part(index))).collect()
+        let per = self.per_vector(Class::B32);
+        (0..self.lanes as usize / per)
+            .map(|part| {
+                let holds = |lane: usize| threads.contains(&((part * per + lane) as u32));
+                self.vector_of_each(Class::B32, |lane| if holds(lane) { u32::MAX.into() } else { 0 })
+            })
+            .collect()
     }
 
     /// Continues where a short block was abandoned, with registers as they were before it.

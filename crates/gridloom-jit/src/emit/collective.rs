@@ -7,11 +7,11 @@
 //! rest, as the interpreter does.
 
 use super::Emitter;
-use super::value::{Val, per_vector};
+use super::value::Val;
 use crate::native::Class;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::{Collective, CollectiveKind, Guard};
 use gridloom_interp::collective::shuffle_source;
@@ -230,45 +230,35 @@ impl Emitter<'_> {
             .collect();
         let mut picked = Vec::new();
         let mut valid = Vec::new();
-        for four in sources.chunks(4) {
-            let lanes: Vec<u32> = four.iter().map(|&(source, _)| source).collect();
+        for some in sources.chunks(self.per_vector(Class::B32)) {
+            let lanes: Vec<u32> = some.iter().map(|&(source, _)| source).collect();
             picked.push(self.pick_lanes(&parts, &lanes));
-            let mut bytes = [0; 16];
-            for (chunk, &(_, valid)) in bytes.chunks_mut(4).zip(four) {
-                chunk.fill(if valid { 0xff } else { 0 });
-            }
-            valid.push(self.vector_constant(I32X4, bytes));
+            let holds = |lane: usize| if some[lane].1 { u32::MAX.into() } else { 0 };
+            valid.push(self.vector_of_each(Class::B32, holds));
         }
         Given { value: Some(Val::Many(picked)), predicate: Some(Val::Many(valid)) }
     }
 
-    /// Returns a vector of four lanes of some vectors.
+    /// Returns a vector of some lanes of several.
     fn pick_lanes(&mut self, parts: &[Value], lanes: &[u32]) -> Value {
-        let mut wanted: Vec<usize> = lanes.iter().map(|&lane| lane as usize / 4).collect();
-        wanted.dedup();
-        if let ([only], [0, 1, 2, 3]) =
-            (&wanted[..], [lanes[0] % 4, lanes[1] % 4, lanes[2] % 4, lanes[3] % 4])
-        {
-            return parts[*only];
+        let per = self.per_vector(Class::B32);
+        let lanes: Vec<usize> = lanes.iter().map(|&lane| lane as usize).collect();
+        let in_order = lanes.iter().enumerate().all(|(i, &lane)| lane == lanes[0] / per * per + i);
+        if in_order {
+            return parts[lanes[0] / per];
         }
         let mut found: Option<Value> = None;
-        let mut done = [false; 4];
-        while let Some(next) = (0..4).find(|&i| !done[i]) {
-            let part = lanes[next] as usize / 4;
-            let second = self.vector_cast(parts[part], I8X16);
+        let mut done = vec![false; per];
+        while let Some(next) = (0..per).find(|&i| !done[i]) {
+            let part = lanes[next] / per;
+            let second = parts[part];
             // Lanes found before stay; the others are selected from this part.
             let first = found.unwrap_or(second);
-            let mut bytes = [0u8; 16];
-            for (i, (&lane, done)) in lanes.iter().zip(&mut done).enumerate() {
-                let here = lane as usize / 4 == part;
-                let from = if here { 16 + 4 * (lane as u8 % 4) } else { 4 * i as u8 };
-                *done |= here;
-                (0..4).for_each(|byte| bytes[4 * i + byte] = from + byte as u8);
-            }
-            found = Some(self.shuffle(first, second, bytes));
+            let from = |i: usize| if lanes[i] / per == part { per + lanes[i] % per } else { i };
+            found = Some(self.pick_words(first, second, from));
+            (0..per).for_each(|i| done[i] |= lanes[i] / per == part);
         }
-        let found = found.unwrap_or(parts[0]);
-        self.vector_cast(found, I32X4)
+        found.unwrap_or(parts[0])
     }
 
     /// Emits a shuffle by a uniform distance or from a uniform lane, in segments of the whole warp.
@@ -284,7 +274,7 @@ impl Emitter<'_> {
         let bytes = 4 * WARP as i32;
         let words = self.scratch(3 * bytes as u32);
         for (part, &value) in parts.iter().enumerate() {
-            self.b.ins().store(flags, value, words, bytes + 16 * part as i32);
+            self.b.ins().store(flags, value, words, bytes + self.length.offset(part));
         }
         let distance = self.b.ins().uextend(I64, b);
         let distance = self.b.ins().ishl_imm_u(distance, 2);
@@ -311,7 +301,7 @@ impl Emitter<'_> {
         let ends = self.vector_of(u64::from(WARP) - 1, Class::B32);
         let (mut picked, mut valid) = (Vec::new(), Vec::new());
         for (part, &own) in parts.iter().enumerate() {
-            let there = self.b.ins().load(I32X4, flags, at, bytes + 16 * part as i32);
+            let there = self.b.ins().load(self.length.by(I32), flags, at, bytes + self.length.offset(part));
             let (lane, distance) = (lanes[part], distances[part]);
             let (source, is_valid) = if up {
                 let source = self.b.ins().isub(lane, distance);
@@ -363,11 +353,13 @@ impl Emitter<'_> {
         for &part in &parts[1..] {
             all = both(self, all, part);
         }
-        for lanes in [[2, 3, 0, 1], [1, 0, 3, 2]] {
-            let other = self.pick_lanes(&[all], &lanes);
+        let mut distance = self.per_vector(Class::B32);
+        while distance > 1 {
+            distance /= 2;
+            let other = self.pick_words(all, all, |word| word ^ distance);
             all = both(self, all, other);
         }
-        Val::One(self.b.ins().extractlane(all, 0))
+        Val::One(self.lane_of(all, 0))
     }
 
     /// Returns the results of the lanes, computed by the runtime.
@@ -390,7 +382,7 @@ impl Emitter<'_> {
                 }
                 value => {
                     for (part, value) in self.vectors(&value, Class::B64).into_iter().enumerate() {
-                        self.b.ins().store(flags, value, frame, at + 16 * part as i32);
+                        self.b.ins().store(flags, value, frame, at + self.length.offset(part));
                     }
                 }
             }
@@ -410,8 +402,11 @@ impl Emitter<'_> {
         };
         let together = self.b.ins().ushr_imm_u(answer, 32);
         self.require(together, false);
-        let parts = (0..WARP as usize / per_vector(Class::B64))
-            .map(|part| self.b.ins().load(I64X2, flags, frame, runtime::EXCHANGED + 16 * part as i32))
+        let parts = (0..WARP as usize / self.per_vector(Class::B64))
+            .map(|part| {
+                let at = runtime::EXCHANGED + self.length.offset(part);
+                self.b.ins().load(self.length.by(I64), flags, frame, at)
+            })
             .collect();
         let value = Val::Many(self.convert_parts(parts, Class::B64, Class::B32));
         let predicate = self.b.ins().ireduce(I32, answer);

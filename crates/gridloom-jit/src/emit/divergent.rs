@@ -16,8 +16,9 @@ use super::{Emitter, Facts, SINGLE};
 use crate::analysis::flow::SlotSet;
 use crate::native::Class;
 use crate::spill_frame::WaitingLanes;
+use crate::wide::Intrinsic;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16X8, I32, I32X4, I64};
+use cranelift_codegen::ir::types::{I8, I16X8, I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
 };
@@ -65,13 +66,13 @@ impl Emitter<'_> {
         if !(0..blocks).any(|index| divergence.is_met(index)) {
             return;
         }
-        let bytes = (4 * (blocks as u32 + 1)).next_multiple_of(16);
+        let bytes = (4 * (blocks as u32 + 1)).next_multiple_of(self.length.0 as u32);
         let words = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4));
         self.apart.words = Some(words);
         let zero = self.vector_of(0, Class::B32);
         let at = self.b.ins().stack_addr(I64, words, 0);
-        for word in (0..bytes).step_by(16) {
-            self.b.ins().store(MemFlagsData::trusted(), zero, at, word as i32);
+        for part in 0..bytes as usize / self.length.0 {
+            self.b.ins().store(MemFlagsData::trusted(), zero, at, self.length.offset(part));
         }
     }
 
@@ -109,6 +110,17 @@ impl Emitter<'_> {
 
     /// Converts masks to bits, one for each thread.
     pub(super) fn bits_of(&mut self, masks: &[Value]) -> Value {
+        if self.is_wide() {
+            let per = self.per_vector(Class::B32) as i64;
+            let some = masks.iter().map(|&mask| self.b.ins().vhigh_bits(I32, mask)).collect::<Vec<Value>>();
+            let shifted = (0..).zip(some).map(|(part, some)| match part {
+                0 => some,
+                part => self.b.ins().ishl_imm_u(some, per * part),
+            });
+            let shifted: Vec<Value> = shifted.collect();
+            let bits = shifted.into_iter().reduce(|a, b| self.b.ins().bor(a, b));
+            return bits.unwrap_or_else(|| self.constant(0, Class::B32));
+        }
         let halves: Vec<Value> = masks
             .chunks(2)
             .map(|pair| match *pair {
@@ -142,14 +154,24 @@ impl Emitter<'_> {
 
     /// Converts bits to masks.
     pub(super) fn masks_of(&mut self, bits: Value) -> Vec<Value> {
-        let all = self.b.ins().splat(I32X4, bits);
-        (0..self.lanes / 4)
+        let per = self.per_vector(Class::B32);
+        let count = self.lanes as usize / per;
+        if self.is_wide() {
+            let words = self.length.by(I32);
+            return (0..count)
+                .map(|part| {
+                    let some = match part {
+                        0 => bits,
+                        part => self.b.ins().ushr_imm_u(bits, (per * part) as i64),
+                    };
+                    self.operation(Intrinsic::MasksOfBits, &[some], words)
+                })
+                .collect();
+        }
+        let all = self.b.ins().splat(self.length.by(I32), bits);
+        (0..count)
             .map(|part| {
-                let mut bytes = [0; 16];
-                for (lane, chunk) in (4 * part..).zip(bytes.chunks_mut(4)) {
-                    chunk.copy_from_slice(&(1u32 << lane).to_le_bytes());
-                }
-                let lanes = self.vector_constant(I32X4, bytes);
+                let lanes = self.vector_of_each(Class::B32, |lane| 1 << (part * per + lane));
                 let own = self.b.ins().band(all, lanes);
                 self.b.ins().icmp(IntCC::Equal, own, lanes)
             })
@@ -207,7 +229,7 @@ impl Emitter<'_> {
         if !flow.loops.iter().any(|&(head, _)| head == flow.blocks[index].range.start) {
             self.b.seal_block(meeting);
         }
-        self.vector_constants.clear();
+        self.forget_constants();
         let Some(waiting) = divergence.waiting(index) else { return };
         let Some(bits) = self.waiting_at(index) else { return self.defect("threads that wait nowhere") };
         let zero = self.b.ins().iconst(I32, 0);

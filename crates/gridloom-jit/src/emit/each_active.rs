@@ -6,7 +6,7 @@ use super::Emitter;
 use super::address::{Access, NEAR};
 use super::interleaved::HostAddress;
 use super::memory::shared_flags;
-use super::value::{Val, scalar_type, vector_type};
+use super::value::{Val, scalar_type};
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -276,7 +276,7 @@ impl Emitter<'_> {
         let area = self.scratch(addresses + bytes);
         if let Places::Vectors(hosts) = places {
             for (part, &host) in hosts.iter().enumerate() {
-                self.b.ins().store(MemFlagsData::trusted(), host, area, 16 * part as i32);
+                self.b.ins().store(MemFlagsData::trusted(), host, area, self.length.offset(part));
             }
         }
         (area, addresses as i32)
@@ -292,15 +292,15 @@ impl Emitter<'_> {
             value => self.vectors(value, class),
         };
         for (part, value) in parts.into_iter().enumerate() {
-            self.b.ins().store(MemFlagsData::trusted(), value, area, at + 16 * part as i32);
+            self.b.ins().store(MemFlagsData::trusted(), value, area, at + self.length.offset(part));
         }
     }
 
     /// Loads an element for each thread.
     fn column_of(&mut self, area: Value, at: i32, held: Class) -> Vec<Value> {
-        let ty = vector_type(held).unwrap_or(I64);
-        (0..self.column(held) as i32 / 16)
-            .map(|part| self.b.ins().load(ty, MemFlagsData::trusted(), area, at + 16 * part))
+        let ty = self.vector_type(held).unwrap_or(I64);
+        (0..self.column(held) as usize / self.length.0)
+            .map(|part| self.b.ins().load(ty, MemFlagsData::trusted(), area, at + self.length.offset(part)))
             .collect()
     }
 

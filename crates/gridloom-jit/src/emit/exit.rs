@@ -1,6 +1,6 @@
 //! Entries to and exits from the code: registers are loaded from and stored to memory.
 
-use super::value::{Val, per_vector, vector_type};
+use super::value::Val;
 use super::{Emitter, SINGLE};
 use crate::analysis::flow::SlotSet;
 use crate::analysis::uniformity::Shape;
@@ -8,7 +8,7 @@ use crate::native::Class;
 use crate::runtime;
 use crate::spill_frame::EntryShapes;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{INTERPRET, Machine};
@@ -112,14 +112,15 @@ impl Emitter<'_> {
         let at = |lane: usize| Self::slot_offset(slot, lane);
         match self.plan.uniformity.get(slot) {
             Shape::Varying => {
-                let per = per_vector(class);
+                let per = self.per_vector(class);
+                let pairs = self.length.by(I64);
                 for (part, &variable) in variables.iter().enumerate() {
                     let first = part * per;
-                    let low = self.b.ins().load(I64X2, flags, base, at(first));
+                    let low = self.b.ins().load(pairs, flags, base, at(first));
                     let value = match class.untyped() {
                         Class::B64 => low,
                         class => {
-                            let high = self.b.ins().load(I64X2, flags, base, at(first + 2));
+                            let high = self.b.ins().load(pairs, flags, base, at(first + per / 2));
                             let value = self.narrow(low, high);
                             if class == Class::Pred {
                                 let zero = self.vector_of(0, Class::B32);
@@ -129,7 +130,7 @@ impl Emitter<'_> {
                             }
                         }
                     };
-                    let value = self.vector_cast(value, vector_type(class).unwrap_or(I64X2));
+                    let value = self.vector_cast(value, self.vector_type(class).unwrap_or(pairs));
                     self.b.def_var(variable, value);
                 }
             }
@@ -156,7 +157,7 @@ impl Emitter<'_> {
         }
         match self.plan.uniformity.get(slot) {
             Shape::Varying => {
-                let per = per_vector(class);
+                let per = self.per_vector(class);
                 for (part, &variable) in variables.iter().enumerate() {
                     let first = part * per;
                     let mut value = self.b.use_var(variable);
@@ -167,14 +168,14 @@ impl Emitter<'_> {
                         self.b.ins().store(flags, value, base, at(first));
                         continue;
                     }
-                    value = self.vector_cast(value, I32X4);
+                    value = self.vector_cast(value, self.length.by(I32));
                     if class == Class::Pred {
                         let one = self.vector_of(1, Class::B32);
                         value = self.b.ins().band(value, one);
                     }
                     let (low, high) = (self.b.ins().uwiden_low(value), self.b.ins().uwiden_high(value));
                     self.b.ins().store(flags, low, base, at(first));
-                    self.b.ins().store(flags, high, base, at(first + 2));
+                    self.b.ins().store(flags, high, base, at(first + per / 2));
                 }
             }
             Shape::Uniform => {
@@ -186,8 +187,8 @@ impl Emitter<'_> {
                 if self.lanes == 1 {
                     self.b.ins().store(flags, bits, base, at(0));
                 } else {
-                    let both = self.b.ins().splat(I64X2, bits);
-                    for lane in (0..self.lanes as usize).step_by(2) {
+                    let both = self.b.ins().splat(self.length.by(I64), bits);
+                    for lane in (0..self.lanes as usize).step_by(self.per_vector(Class::B64)) {
                         self.b.ins().store(flags, both, base, at(lane));
                     }
                 }
@@ -248,7 +249,8 @@ impl Emitter<'_> {
             return self.note_places(&[at]);
         }
         let at = self.vector_of(at.into(), Class::B32);
-        self.note_places(&vec![at; self.lanes as usize / 4]);
+        let count = self.lanes as usize / self.per_vector(Class::B32);
+        self.note_places(&vec![at; count]);
     }
 
     /// Records where all threads of the group are, in the entry of the first. The entries of the
@@ -265,7 +267,7 @@ impl Emitter<'_> {
         let offset = self.b.ins().ishl_imm_u(index, 2);
         let address = self.b.ins().iadd(table, offset);
         for (part, &place) in places.iter().enumerate() {
-            self.b.ins().store(MemFlagsData::trusted(), place, address, 16 * part as i32);
+            self.b.ins().store(MemFlagsData::trusted(), place, address, self.length.offset(part));
         }
         self.b.ins().jump(self.next, &[]);
     }

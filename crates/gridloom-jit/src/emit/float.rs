@@ -11,7 +11,7 @@ use crate::host;
 use crate::native::{Class, Integral, Kind, Native};
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{F32, F64, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 const MIN_NORMAL: u64 = 0x0080_0000;
@@ -25,8 +25,8 @@ impl Emitter<'_> {
     /// Returns the bits of a float as an integer.
     pub(super) fn float_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
         match (vector, class) {
-            (true, Class::F64) => self.vector_cast(value, I64X2),
-            (true, _) => self.vector_cast(value, I32X4),
+            (true, Class::F64) => self.vector_cast(value, self.length.by(I64)),
+            (true, _) => self.vector_cast(value, self.length.by(I32)),
             (false, Class::F64) => self.bitcast(value, I64),
             (false, _) => self.bitcast(value, I32),
         }
@@ -34,8 +34,8 @@ impl Emitter<'_> {
 
     pub(super) fn float_of_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
         match (vector, class) {
-            (true, Class::F64) => self.vector_cast(value, F64X2),
-            (true, _) => self.vector_cast(value, F32X4),
+            (true, Class::F64) => self.vector_cast(value, self.length.by(F64)),
+            (true, _) => self.vector_cast(value, self.length.by(F32)),
             (false, Class::F64) => self.bitcast(value, F64),
             (false, _) => self.bitcast(value, F32),
         }
@@ -55,7 +55,7 @@ impl Emitter<'_> {
         if !vector {
             return self.b.ins().select(condition, a, b);
         }
-        let ty = if class == Class::F64 { F64X2 } else { F32X4 };
+        let ty = self.length.by(if class == Class::F64 { F64 } else { F32 });
         let mask = self.vector_cast(condition, ty);
         self.b.ins().bitselect(mask, a, b)
     }
@@ -228,7 +228,7 @@ impl Emitter<'_> {
             }
             Kind::FloatToInt { signed, integral, .. } => {
                 let value = self.integral(integral, x[0]);
-                let ty = if vector { I32X4 } else { scalar_type(class) };
+                let ty = if vector { self.length.by(I32) } else { scalar_type(class) };
                 let rare = (from == Class::F64 || class == Class::B64)
                     .then(|| self.b.ins().fcmp(FloatCC::Unordered, x[0], x[0]));
                 let value = if signed {
@@ -240,7 +240,8 @@ impl Emitter<'_> {
             }
             Kind::FloatToNarrow { signed, bits, integral, .. } => {
                 let value = self.integral(integral, x[0]);
-                let value = self.b.ins().fcvt_to_sint_sat(if vector { I32X4 } else { I32 }, value);
+                let value =
+                    self.b.ins().fcvt_to_sint_sat(if vector { self.length.by(I32) } else { I32 }, value);
                 let value = self.clamp_integer(value, true, bits, signed, vector);
                 if vector { value.into() } else { self.convert(value, Class::B32, class).into() }
             }
@@ -271,19 +272,13 @@ impl Emitter<'_> {
         if !vector {
             return vec![self.b.ins().fpromote(F64, value)];
         }
-        let bytes = self.vector_cast(value, I8X16);
-        let high = self.shuffle(bytes, bytes, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
-        let high = self.vector_cast(high, F32X4);
-        vec![self.b.ins().fvpromote_low(value), self.b.ins().fvpromote_low(high)]
+        self.doubles_of(value).to_vec()
     }
 
     /// Converts double precision to single, rounded to nearest.
     pub(super) fn unwiden(&mut self, values: &[Value]) -> Value {
         let &[low, high] = values else { return self.b.ins().fdemote(F32, values[0]) };
-        let (low, high) = (self.b.ins().fvdemote(low), self.b.ins().fvdemote(high));
-        let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
-        let both = self.shuffle(low, high, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
-        self.vector_cast(both, F32X4)
+        self.floats_of_doubles(low, high)
     }
 
     /// Emits `fma.rm`. The product is exact in double precision, and the sum with its rounding
@@ -416,12 +411,12 @@ impl Emitter<'_> {
             _ => {}
         }
         // Of two zeros, the one with the right sign is made the second.
-        let [x, y] = [a, b].map(|value| self.vector_cast(value, I32X4));
+        let [x, y] = [a, b].map(|value| self.vector_cast(value, self.length.by(I32)));
         let swapped = [(y, x), (x, y)];
         let [first, second] =
             if largest { swapped } else { [swapped[1], swapped[0]] }.map(|(negative, other)| {
                 let picked = self.b.ins().blendv(y, negative, other);
-                self.vector_cast(picked, F32X4)
+                self.vector_cast(picked, self.length.by(F32))
             });
         let picked = self.extremum_or_second(largest, first, second, class);
         // If the first operand was a NaN, the result is the second, so only that can still be a

@@ -10,7 +10,7 @@ use super::address::Access;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I32X4};
+use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 /// The largest size of an element, and the farthest that an array is from the start of the memory.
@@ -20,7 +20,7 @@ const FARTHEST: i64 = 1 << 24;
 /// What addresses in vectors were computed from: `index · size + offset`.
 #[derive(Clone)]
 pub(super) struct Indices {
-    /// The indices, four to a vector.
+    /// The indices, in vectors.
     parts: Vec<Value>,
     /// Whether they were extended with their sign.
     signed: bool,
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         let fits = indices.size.is_power_of_two()
             && indices.size <= LARGEST
             && indices.offset.unsigned_abs() < FARTHEST as u64
-            && indices.parts.iter().all(|&part| self.b.func.dfg.value_type(part) == I32X4);
+            && indices.parts.iter().all(|&part| self.b.func.dfg.value_type(part) == self.length.by(I32));
         if let (Some(&first), true) = (results.first(), fits) {
             self.indices.insert(first, indices);
         }
@@ -102,7 +102,7 @@ impl Emitter<'_> {
         let shift = i64::from(size.trailing_zeros());
         let end = self.shared_limit(access.size, shift);
         let end = self.b.ins().ireduce(I32, end);
-        let end = self.b.ins().splat(I32X4, end);
+        let end = self.b.ins().splat(self.length.by(I32), end);
         let (mut words, mut bad) = (Vec::new(), Vec::new());
         for part in parts {
             let index = match more {

@@ -9,7 +9,7 @@ use super::Emitter;
 use super::memory::shared_flags;
 use super::value::Val;
 use crate::native::Class;
-use cranelift_codegen::ir::types::{I8X16, I16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_interp::code::{Extend, Load, Store};
 
@@ -41,18 +41,15 @@ impl Emitter<'_> {
         self.lanes >= 4 && matches!((elements, size), (2 | 4, 1 | 2 | 4 | 8))
     }
 
-    /// Elements of two vectors by turns: from their low or their high halves.
-    fn interleave(&mut self, a: Value, b: Value, half: Half, bytes: u8) -> Value {
-        let (a, b) = (self.vector_cast(a, I8X16), self.vector_cast(b, I8X16));
-        let start = match half {
-            Half::Low => 0,
-            Half::High => 8,
-        };
-        let picked = std::array::from_fn(|i| {
-            let (element, byte) = (i as u8 / bytes, i as u8 % bytes);
-            start + element / 2 * bytes + byte + if element.is_multiple_of(2) { 0 } else { 16 }
-        });
-        self.shuffle(a, b, picked)
+    /// Elements of two vectors by turns: from the low or the high halves of each 16 bytes.
+    fn interleave(&mut self, a: Value, b: Value, half: Half, bytes: usize) -> Value {
+        let (size, start) = (bytes / 4, if let Half::Low = half { 0 } else { 2 });
+        let count = self.b.func.dfg.value_type(a).bytes() as usize / 4;
+        self.pick_words(a, b, |word| {
+            let (lane, word) = (word / 4, word % 4);
+            let element = word / size;
+            4 * lane + start + element / 2 * size + word % size + count * (element % 2)
+        })
     }
 
     /// Rows of four words as columns, which is its own inverse.
@@ -64,7 +61,7 @@ impl Emitter<'_> {
         for (i, [x, y]) in [low, high].into_iter().enumerate() {
             for (j, half) in [Half::Low, Half::High].into_iter().enumerate() {
                 let column = self.interleave(x, y, half, 8);
-                columns[2 * i + j] = self.vector_cast(column, I32X4);
+                columns[2 * i + j] = column;
             }
         }
         columns
@@ -74,25 +71,144 @@ impl Emitter<'_> {
     fn transpose_pairs(&mut self, [a, b]: [Value; 2]) -> [Value; 2] {
         [Half::Low, Half::High].map(|half| {
             let column = self.interleave(a, b, half, 8);
-            self.vector_cast(column, I64X2)
+            let pairs = I64.by(self.b.func.dfg.value_type(column).bytes() / 8).unwrap_or(I64X2);
+            self.vector_cast(column, pairs)
         })
     }
 
     /// Words of two vectors, each second from the first or from the one behind it.
-    fn every_second(&mut self, a: Value, b: Value, first: u8) -> Value {
-        let (a, b) = (self.vector_cast(a, I8X16), self.vector_cast(b, I8X16));
-        let picked = std::array::from_fn(|i| {
-            let (word, byte) = (i as u8 / 4, i as u8 % 4);
-            4 * (2 * word + first) + byte
-        });
-        let picked = self.shuffle(a, b, picked);
-        self.vector_cast(picked, I32X4)
+    fn every_second(&mut self, a: Value, b: Value, first: usize) -> Value {
+        self.pick_words(a, b, |word| 2 * word + first)
     }
 
     /// Returns whether the places of threads follow each other.
     fn is_contiguous(places: &[HostAddress], bytes: u32) -> bool {
         let (host, at) = places[0];
         places.iter().zip(0..).all(|(&place, lane)| place == (host, at + lane * bytes as i32))
+    }
+
+    /// Loads elements of all threads, of which each has a multiple of 16 bytes, in vectors that are
+    /// longer than that: `per` of them in 16 bytes. Returns them by element. Every `per`-th thread is
+    /// in one vector, so that elements move within 16 bytes only.
+    fn load_chunks(&mut self, places: &[HostAddress], elements: usize, per: usize) -> Vec<Vec<Value>> {
+        let ty = if per == 4 { I32X4 } else { I64X2 };
+        let count = self.length.0 / 16 * per;
+        let mut columns = vec![Vec::new(); elements];
+        for some in places.chunks(count) {
+            for chunk in 0..elements / per {
+                let mut rows = Vec::new();
+                for row in 0..per {
+                    let places = some.iter().skip(row).step_by(per);
+                    let load = |&(host, at): &HostAddress| {
+                        self.b.ins().load(ty, shared_flags(), host, at + 16 * chunk as i32)
+                    };
+                    let parts: Vec<Value> = places.map(load).collect();
+                    rows.extend(self.joined(parts));
+                }
+                let found = match rows[..] {
+                    [a, b, c, d] => self.transpose_words([a, b, c, d]).to_vec(),
+                    [a, b] => self.transpose_pairs([a, b]).to_vec(),
+                    _ => rows,
+                };
+                for (i, column) in found.into_iter().enumerate() {
+                    columns[per * chunk + i].push(column);
+                }
+            }
+        }
+        columns
+    }
+
+    /// Stores elements of all threads, as [`load_chunks`](Self::load_chunks) loads them.
+    fn store_chunks(&mut self, places: &[HostAddress], columns: &[Vec<Value>], per: usize) {
+        let count = self.length.0 / 16 * per;
+        for (part, some) in places.chunks(count).enumerate() {
+            let mut chunks = Vec::new();
+            for four in columns.chunks(per) {
+                chunks.push(match *four {
+                    [ref a, ref b, ref c, ref d] => {
+                        let words = self.length.by(I32);
+                        let rows = [a[part], b[part], c[part], d[part]];
+                        let rows = rows.map(|column| self.vector_cast(column, words));
+                        self.transpose_words(rows).to_vec()
+                    }
+                    [ref a, ref b] => self.transpose_pairs([a[part], b[part]]).to_vec(),
+                    _ => return self.defect("elements that do not fill 16 bytes"),
+                });
+            }
+            for (lane, &(host, at)) in some.iter().enumerate() {
+                for (at, rows) in (at..).step_by(16).zip(&chunks) {
+                    let row = self.quarter(rows[lane % per], lane / per);
+                    self.b.ins().store(shared_flags(), row, host, at);
+                }
+            }
+        }
+    }
+
+    /// Loads the words of all threads, two or four each, that lie one behind the other, in vectors
+    /// that are longer than 16 bytes. Returns them by word.
+    fn load_rows(&mut self, places: &[HostAddress], bytes: u32) -> Option<Vec<Vec<Value>>> {
+        if !self.is_wide() || !matches!(bytes, 8 | 16) || !Self::is_contiguous(places, bytes) {
+            return None;
+        }
+        let (host, at) = places[0];
+        let (ty, per, count) = (self.length.by(I32), self.per_vector(Class::B32), bytes as usize / 4);
+        let mut columns = vec![Vec::new(); count];
+        for part in 0..places.len() / per {
+            let rows: Vec<Value> = (0..count)
+                .map(|row| {
+                    let at = at + self.length.offset(part * count + row);
+                    self.b.ins().load(ty, shared_flags(), host, at)
+                })
+                .collect();
+            // Of two rows, each second word.
+            let every_second = |emitter: &mut Self, a: Value, b: Value| {
+                [0, 1].map(|first| emitter.pick_words(a, b, |word| 2 * word + first))
+            };
+            let [even, odd] = every_second(self, rows[0], rows[1]);
+            if count == 2 {
+                columns[0].push(even);
+                columns[1].push(odd);
+                continue;
+            }
+            let [more_even, more_odd] = every_second(self, rows[2], rows[3]);
+            for (first, a, b) in [(0, even, more_even), (1, odd, more_odd)] {
+                let [low, high] = every_second(self, a, b);
+                columns[first].push(low);
+                columns[first + 2].push(high);
+            }
+        }
+        Some(columns)
+    }
+
+    /// Stores the words of all threads, as [`load_rows`](Self::load_rows) loads them. Returns
+    /// whether it did.
+    fn store_rows(&mut self, places: &[HostAddress], columns: &[Vec<Value>], bytes: u32) -> bool {
+        if !self.is_wide() || !matches!(bytes, 8 | 16) || !Self::is_contiguous(places, bytes) {
+            return false;
+        }
+        let (host, at) = places[0];
+        let (per, count) = (self.per_vector(Class::B32), bytes as usize / 4);
+        for part in 0..places.len() / per {
+            // The words of two columns by turns.
+            let by_turns = |emitter: &mut Self, a: Value, b: Value| {
+                [0, per / 2].map(|first| emitter.pick_words(a, b, |word| first + word / 2 + per * (word % 2)))
+            };
+            let rows = match *columns {
+                [ref a, ref b] => by_turns(self, a[part], b[part]).to_vec(),
+                [ref a, ref b, ref c, ref d] => {
+                    let even = by_turns(self, a[part], c[part]);
+                    let odd = by_turns(self, b[part], d[part]);
+                    let [first, second] = [0, 1].map(|half| by_turns(self, even[half], odd[half]));
+                    [first, second].concat()
+                }
+                _ => return false,
+            };
+            for (row, value) in rows.into_iter().enumerate() {
+                let at = at + self.length.offset(part * count + row);
+                self.b.ins().store(shared_flags(), value, host, at);
+            }
+        }
+        true
     }
 
     /// Returns the elements of all threads, by element, each as vectors of registers.
@@ -102,10 +218,22 @@ impl Emitter<'_> {
         places: &[HostAddress],
     ) -> (Vec<Vec<Value>>, Class) {
         let (size, elements) = (load.extend.size, load.destinations.len());
+        if size == 8 && self.is_wide() {
+            return (self.load_chunks(places, elements, 2), Class::B64);
+        }
         if size == 8 {
             return (self.load_pairs(places, elements), Class::B64);
         }
-        let words = self.load_words(places, size * elements as u32);
+        let words = match self.load_rows(places, size * elements as u32) {
+            Some(words) => words,
+            None if self.is_wide() && (size as usize * elements).is_multiple_of(16) => {
+                self.load_chunks(places, size as usize * elements / 4, 4)
+            }
+            None => {
+                let words = self.load_words(places, size * elements as u32);
+                words.into_iter().map(|column| self.joined(column)).collect()
+            }
+        };
         if size == 4 {
             return (words, Class::B32);
         }
@@ -167,7 +295,7 @@ impl Emitter<'_> {
                     let class = if bytes == 2 { Class::B16 } else { Class::B32 };
                     let load = |&(host, at): &HostAddress| self.b.ins().load(ty, shared_flags(), host, at);
                     let values: Vec<Value> = four.iter().map(load).collect();
-                    words[0].extend(self.gather(&values, class));
+                    words[0].extend(self.gather_narrow(&values, class));
                 }
                 8 => {
                     let rows: Vec<Value> = if is_contiguous {
@@ -177,10 +305,10 @@ impl Emitter<'_> {
                         let load =
                             |&(host, at): &HostAddress| self.b.ins().load(I64, shared_flags(), host, at);
                         let values: Vec<Value> = four.iter().map(load).collect();
-                        self.gather(&values, Class::B64)
+                        self.gather_narrow(&values, Class::B64)
                     };
                     for (i, column) in words.iter_mut().enumerate() {
-                        column.push(self.every_second(rows[0], rows[1], i as u8));
+                        column.push(self.every_second(rows[0], rows[1], i));
                     }
                 }
                 _ => {
@@ -244,6 +372,9 @@ impl Emitter<'_> {
     }
 
     fn store_pairs(&mut self, places: &[HostAddress], columns: &[Vec<Value>]) {
+        if self.is_wide() {
+            return self.store_chunks(places, columns, 2);
+        }
         for (part, pair) in places.chunks(2).enumerate() {
             let mut rows = Vec::new();
             for two in columns.chunks(2) {
@@ -258,6 +389,13 @@ impl Emitter<'_> {
     }
 
     fn store_words(&mut self, places: &[HostAddress], words: &[Vec<Value>], bytes: u32) {
+        if self.store_rows(places, words, bytes) {
+            return;
+        }
+        if self.is_wide() && bytes.is_multiple_of(16) {
+            return self.store_chunks(places, words, 4);
+        }
+        let words: Vec<Vec<Value>> = words.iter().map(|column| self.split_up(column)).collect();
         let is_contiguous = Self::is_contiguous(places, bytes);
         let (first, at) = places[0];
         for (part, four) in places.chunks(4).enumerate() {

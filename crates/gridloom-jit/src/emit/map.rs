@@ -3,7 +3,7 @@
 
 use super::Emitter;
 use super::speculative_nan::Doubt;
-use super::value::{Val, per_vector};
+use super::value::Val;
 use crate::analysis::alignment;
 use crate::analysis::lanewise;
 use crate::analysis::nan_canonicalization;
@@ -11,7 +11,7 @@ use crate::analysis::uniformity::{self, Shape};
 use crate::native::{Class, Kind, Native};
 use crate::runtime::{self, MOST};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Instruction;
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
@@ -390,7 +390,7 @@ impl Emitter<'_> {
                 }
                 value => {
                     for (part, value) in self.vectors(&value, Class::B64).into_iter().enumerate() {
-                        self.b.ins().store(flags, value, buffer, at + 16 * part as i32);
+                        self.b.ins().store(flags, value, buffer, at + self.length.offset(part));
                     }
                 }
             }
@@ -416,8 +416,11 @@ impl Emitter<'_> {
                 results.push(Val::One(self.convert(value, Class::B64, class)));
                 continue;
             }
-            let parts = (0..lanes / per_vector(Class::B64))
-                .map(|part| self.b.ins().load(I64X2, flags, buffer, at + 16 * part as i32))
+            let parts = (0..lanes / self.per_vector(Class::B64))
+                .map(|part| {
+                    let at = at + self.length.offset(part);
+                    self.b.ins().load(self.length.by(I64), flags, buffer, at)
+                })
                 .collect();
             let mut parts = self.convert_parts(parts, Class::B64, class);
             if matches!(class, Class::B8 | Class::B16) {

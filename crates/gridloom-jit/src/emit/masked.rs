@@ -8,11 +8,13 @@
 
 use super::Emitter;
 use super::address::{Access, NEAR};
-use super::value::{Val, per_vector, vector_type};
+use super::interleaved::HostAddress;
+use super::value::Val;
 use crate::native::Class;
 use crate::runtime;
+use crate::wide::Intrinsic;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, MemoryOperand, Store};
@@ -71,16 +73,28 @@ impl Emitter<'_> {
         let Some([first, step]) = self.masked_address((access, size), &load.operand, address, offset) else {
             return false;
         };
+        if self.is_masked_row(address, size, elements) {
+            let class = self.storage(load.destinations[0]);
+            let class = if class.untyped() == Self::element(size) { class } else { Self::element(size) };
+            let ty = self.vector_type(class).unwrap_or(I64);
+            let mut parts = Vec::new();
+            for (part, mask) in self.masks(guard, class).into_iter().enumerate() {
+                let at = self.b.ins().iconst(I64, i64::from(self.length.offset(part)));
+                parts.push(self.operation(Intrinsic::LoadMasked, &[mask, first, at], ty));
+            }
+            self.define(load.destinations[0], Val::Many(parts), class, own);
+            return true;
+        }
         let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size.max(4)));
         self.call_masked(runtime::load_masked, [first, step, masks, frame], size, elements);
         let class = Self::element(size.max(4));
-        let ty = vector_type(class).unwrap_or(I64);
+        let ty = self.vector_type(class).unwrap_or(I64);
         let mut at = 0;
         for &slot in &load.destinations {
             let mut parts = Vec::new();
-            for _ in 0..self.lanes as usize / per_vector(class) {
+            for _ in 0..self.lanes as usize / self.per_vector(class) {
                 parts.push(self.b.ins().load(ty, MemFlagsData::trusted(), frame, at));
-                at += 16;
+                at += self.length.offset(1);
             }
             self.define(slot, Val::Many(parts), class, own);
         }
@@ -101,6 +115,10 @@ impl Emitter<'_> {
         let Some([first, step]) = self.masked_address((access, size), &store.operand, address, offset) else {
             return false;
         };
+        if self.is_masked_row(address, size, elements) {
+            self.store_masked_row((first, 0), &values[0], guard, Self::element(size));
+            return true;
+        }
         let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size.max(4)));
         let class = Self::element(size);
         let mut at = 0;
@@ -114,11 +132,50 @@ impl Emitter<'_> {
             };
             for part in parts {
                 self.b.ins().store(MemFlagsData::trusted(), part, frame, at);
-                at += 16;
+                at += self.length.offset(1);
             }
         }
         self.call_masked(runtime::store_masked, [first, step, masks, frame], size, elements);
         true
+    }
+
+    /// Returns whether an access of some threads is one of a row, which takes one instruction for each
+    /// vector.
+    pub(super) fn is_masked_row(&self, address: &Val, size: u32, elements: u32) -> bool {
+        self.is_wide()
+            && elements == 1
+            && matches!(size, 4 | 8)
+            && matches!(address, Val::Affine(_, step) if *step == i64::from(size))
+    }
+
+    /// Stores to a row of elements where a guard holds.
+    pub(super) fn store_masked_row(
+        &mut self,
+        (host, at): HostAddress,
+        value: &Val,
+        guard: &Val,
+        class: Class,
+    ) {
+        let (values, masks) = (self.vectors(value, class), self.masks(guard, class));
+        let (per, size) = (self.per_vector(class), class.bits() as usize / 8);
+        for (part, (value, mask)) in values.into_iter().zip(masks).enumerate() {
+            let at = self.b.ins().iconst(I64, i64::from(at + self.length.offset(part)));
+            // Loads see at once what was stored without a mask.
+            let known: Option<Vec<bool>> =
+                (0..per).map(|lane| self.is_known_to_go(part * per + lane)).collect();
+            if let Some(known) = known {
+                let count = known.iter().filter(|&&goes| goes).count();
+                if count == 0 {
+                    continue;
+                }
+                if known[..count].iter().all(|&goes| goes) && (count * size).is_power_of_two() {
+                    let bytes = self.b.ins().iconst(I64, (count * size) as i64);
+                    self.intrinsic(Intrinsic::StorePart, &[value, host, at, bytes], None);
+                    continue;
+                }
+            }
+            self.intrinsic(Intrinsic::StoreMasked, &[value, mask, host, at], None);
+        }
     }
 
     /// Returns where masks are in memory: they are stored, unless an access before on the same way
@@ -132,7 +189,7 @@ impl Emitter<'_> {
         let at = self.b.ins().stack_addr(I64, slot, 0);
         if self.party.is_none() || self.side_exits.masks_held != masks {
             for (part, &mask) in masks.iter().enumerate() {
-                self.b.ins().store(MemFlagsData::trusted(), mask, at, 16 * part as i32);
+                self.b.ins().store(MemFlagsData::trusted(), mask, at, self.length.offset(part));
             }
             self.side_exits.masks_held = masks;
         }
@@ -248,6 +305,13 @@ impl Emitter<'_> {
         {
             return;
         }
+        let size = load.extend.size;
+        if is_plain
+            && self.is_masked_row(address, size, 1)
+            && self.load_masked(load, access, address, offset, guard, own)
+        {
+            return;
+        }
         let row = if is_plain { self.is_row_loadable(access, &load.operand, address, offset) } else { None };
         let Some(loadable) = row else {
             return self.load_each(load, access, (address, offset), guard, own);
@@ -349,7 +413,9 @@ impl Emitter<'_> {
         guard: &Val,
     ) {
         // Rows of narrow elements are rarely stored in part.
-        let rare = self.lanes > INLINE || store.size < 4;
+        let rare = self.lanes > INLINE
+            || store.size < 4
+            || self.is_masked_row(address, store.size, values.len() as u32);
         if rare && self.store_masked(store, access, address, offset, values, guard) {
             return;
         }
@@ -376,7 +442,7 @@ impl Emitter<'_> {
     /// Addresses of the host for addresses in shared memory, in 32 bits.
     pub(super) fn hosts_of_words(&mut self, words: &[Value]) -> Vec<Value> {
         let start = self.machine_field(offset_of!(Machine, shared), I64);
-        let start = self.b.ins().splat(I64X2, start);
+        let start = self.b.ins().splat(self.length.by(I64), start);
         let mut hosts = Vec::new();
         for &part in words {
             let halves = [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)];
@@ -435,7 +501,7 @@ impl Emitter<'_> {
         }
         let end = self.shared_limit(access.size, 0);
         let end = self.b.ins().ireduce(I32, end);
-        let end = self.b.ins().splat(I32X4, end);
+        let end = self.b.ins().splat(self.length.by(I32), end);
         let low = self.vector_of(u64::from(access.align) - 1, Class::B32);
         let mut bad = Vec::new();
         for (i, &part) in words.iter().enumerate() {
@@ -473,12 +539,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the upper halves of four values of 64 bits.
+    /// Returns the upper halves of values of 64 bits.
     pub(super) fn upper_halves(&mut self, low: Value, high: Value) -> Value {
-        let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
-        let bytes = [4u8, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31];
-        let value = self.shuffle(low, high, bytes);
-        self.vector_cast(value, I32X4)
+        self.pick_words(low, high, |word| 2 * word + 1)
     }
 
     /// Memory that an access goes to in threads that do not make it.

@@ -3,10 +3,10 @@
 
 use super::Emitter;
 use super::collective::{Given, Members};
-use super::value::{Val, per_vector, scalar_type, vector_type};
+use super::value::{Val, scalar_type};
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I32X4, I64};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::lanes::Source;
 
@@ -26,10 +26,10 @@ impl Emitter<'_> {
     /// Stores the values of the lanes where they can be loaded by lane, with room for a word of each
     /// lane behind them.
     fn store_matched(&mut self, parts: &[Value]) -> Value {
-        let bytes = 16 * parts.len() as u32;
+        let bytes = self.length.offset(parts.len()) as u32;
         let area = self.scratch(bytes + 4 * self.lanes);
         for (part, &value) in parts.iter().enumerate() {
-            self.b.ins().store(MemFlagsData::trusted(), value, area, 16 * part as i32);
+            self.b.ins().store(MemFlagsData::trusted(), value, area, self.length.offset(part));
         }
         area
     }
@@ -47,10 +47,11 @@ impl Emitter<'_> {
         let offset = self.b.ins().ishl_imm_u(first, i64::from((class.bits() / 8).trailing_zeros()));
         let at = self.b.ins().iadd(area, offset);
         let value = self.b.ins().load(scalar_type(class), MemFlagsData::trusted(), at, 0);
-        let all = self.b.ins().splat(vector_type(class).unwrap_or(I32X4), value);
+        let ty = self.vector_type(class).unwrap_or(self.length.by(I32));
+        let all = self.b.ins().splat(ty, value);
         let same: Vec<Value> = parts.iter().map(|&part| self.b.ins().icmp(IntCC::Equal, part, all)).collect();
-        let masks: Vec<Value> = match per_vector(class) {
-            2 => same.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
+        let masks: Vec<Value> = match class.bits() {
+            64 => same.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
             _ => same,
         };
         let bits = self.bits_of(&masks);
@@ -67,7 +68,7 @@ impl Emitter<'_> {
         let flags = MemFlagsData::trusted();
         let parts = self.vectors(&value, class);
         let area = self.store_matched(&parts);
-        let results = 16 * parts.len() as i32;
+        let results = self.length.offset(parts.len());
         let (head, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(head, I32);
         self.b.ins().jump(head, &[members.bits.into()]);
@@ -75,10 +76,10 @@ impl Emitter<'_> {
         let rest = self.b.block_params(head)[0];
         let (masks, same) = self.same_as_first(&parts, class, area, rest);
         let same = self.b.ins().band(same, rest);
-        let word = self.b.ins().splat(I32X4, same);
+        let word = self.b.ins().splat(self.length.by(I32), same);
         for (part, &mask) in masks.iter().enumerate() {
-            let at = results + 16 * part as i32;
-            let old = self.b.ins().load(I32X4, flags, area, at);
+            let at = results + self.length.offset(part);
+            let old = self.b.ins().load(self.length.by(I32), flags, area, at);
             let new = self.b.ins().bitselect(mask, word, old);
             self.b.ins().store(flags, new, area, at);
         }
@@ -86,8 +87,10 @@ impl Emitter<'_> {
         self.b.ins().brif(rest, head, &[rest.into()], done, &[]);
         self.b.seal_block(head);
         self.go_on_in(done);
-        let found =
-            (0..masks.len()).map(|part| self.b.ins().load(I32X4, flags, area, results + 16 * part as i32));
+        let found = (0..masks.len()).map(|part| {
+            let at = results + self.length.offset(part);
+            self.b.ins().load(self.length.by(I32), flags, area, at)
+        });
         Given { value: Some(Val::Many(found.collect())), predicate: None }
     }
 

@@ -4,9 +4,10 @@ use super::Emitter;
 use super::address::{Access, NEAR};
 use super::branch::Party;
 use super::interleaved::HostAddress;
-use super::value::{Val, per_vector, scalar_type, vector_type};
+use super::value::{Val, scalar_type};
 use crate::native::Class;
-use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
+use crate::wide::Intrinsic;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Guard, Load, MemoryOperand, Store};
@@ -166,7 +167,7 @@ impl Emitter<'_> {
                 }
                 let class = Self::element(size);
                 if let (&[slot], None) = (&load.destinations[..], load.extend.signed_to)
-                    && Self::is_near(&places, class)
+                    && self.is_near(&places, class)
                     && !by_lane(&slot)
                 {
                     let parts = self.load_near(&places, class);
@@ -209,7 +210,7 @@ impl Emitter<'_> {
         {
             let mut places = Vec::new();
             for host in hosts {
-                places.extend([0, 1].map(|lane| (self.b.ins().extractlane(host, lane), 0)));
+                places.extend((0..self.per_vector(Class::B64)).map(|lane| (self.lane_of(host, lane), 0)));
             }
             return places;
         }
@@ -232,8 +233,8 @@ impl Emitter<'_> {
         let held = self.storage(load.destinations[0]);
         let class = Self::element(load.extend.size);
         let class = if held.untyped() == class { held } else { class };
-        let parts = (0..self.lanes as usize / per_vector(class))
-            .map(|part| self.load_vector(class, part, host, at + 16 * part as i32))
+        let parts = (0..self.lanes as usize / self.per_vector(class))
+            .map(|part| self.load_vector(class, part, host, at + self.length.offset(part)))
             .collect::<Vec<Value>>();
         if guard.is_none() && !load.acquire {
             self.note_row(class, &parts);
@@ -245,13 +246,18 @@ impl Emitter<'_> {
     /// no more than these do: what lies behind may have been stored apart and just now, and a load
     /// of the two would wait until both are in memory.
     fn load_vector(&mut self, class: Class, part: usize, host: Value, at: i32) -> Value {
-        let ty = vector_type(class).unwrap_or(I64);
-        let per = per_vector(class);
+        let ty = self.vector_type(class).unwrap_or(I64);
+        let per = self.per_vector(class);
         let is_needed = |lane: &usize| self.is_known_to_go(part * per + lane) != Some(false);
         let needed = (0..per).rfind(is_needed).map_or(0, |last| last + 1) as u32 * class.bits() / 8;
+        if self.is_wide() && (needed as usize) < self.length.0 {
+            let bytes = i64::from(needed.max(4).next_power_of_two());
+            let [at, bytes] = [i64::from(at), bytes].map(|number| self.b.ins().iconst(I64, number));
+            return self.operation(Intrinsic::LoadPart, &[host, at, bytes], ty);
+        }
         let (scalar, wide) = match needed {
-            1..=4 => (I32, I32X4),
-            5..=8 => (I64, I64X2),
+            1..=4 => (I32, self.length.by(I32)),
+            5..=8 => (I64, self.length.by(I64)),
             _ => return self.b.ins().load(ty, shared_flags(), host, at),
         };
         let value = self.b.ins().load(scalar, shared_flags(), host, at);
@@ -274,6 +280,14 @@ impl Emitter<'_> {
             return self.define_packed(slot, words, size);
         }
         let signed = load.extend.signed_to.filter(|&bits| bits > 8 * size);
+        if self.is_wide() {
+            let mut parts = self.load_widened((host, at), size, signed.is_some());
+            if signed == Some(16) {
+                let mask = self.vector_of(0xffff, Class::B32);
+                parts.iter_mut().for_each(|part| *part = self.b.ins().band(*part, mask));
+            }
+            return self.define(slot, Val::Many(parts), Class::B32, guard);
+        }
         if size == 1
             && signed.is_none()
             && let Some(parts) = self.load_bytes(host, at)
@@ -303,7 +317,7 @@ impl Emitter<'_> {
 
     /// Returns whether a thread makes the access being compiled, where that is known: on a short
     /// way of certain threads.
-    fn is_known_to_go(&self, lane: usize) -> Option<bool> {
+    pub(super) fn is_known_to_go(&self, lane: usize) -> Option<bool> {
         let own = self.plan.flow.instruction(self.pc).guard;
         let known = self.party.as_ref().filter(|_| own.is_none()).and_then(Party::known)?;
         Some(known.contains(&(lane as u32)))
@@ -526,9 +540,12 @@ impl Emitter<'_> {
         guard: &Val,
     ) {
         let class = Self::element(store.size);
+        if self.is_wide() {
+            return self.store_masked_row((host, at), value, guard, class);
+        }
         let (values, masks) = (self.vectors(value, class), self.masks(guard, class));
         for (part, (value, mask)) in values.into_iter().zip(masks).enumerate() {
-            let at = at + 16 * part as i32;
+            let at = at + self.length.offset(part);
             let ty = self.b.func.dfg.value_type(value);
             let old = self.b.ins().load(ty, shared_flags(), host, at);
             let new = self.b.ins().bitselect(mask, value, old);
@@ -584,7 +601,7 @@ impl Emitter<'_> {
                 let length = access.size * self.lanes;
                 let (host, at) = self.host_address(access, &store.operand, base, offset, length, 0);
                 for (part, value) in self.vectors(value, class).into_iter().enumerate() {
-                    self.b.ins().store(shared_flags(), value, host, at + 16 * part as i32);
+                    self.b.ins().store(shared_flags(), value, host, at + self.length.offset(part));
                 }
             }
             (Val::Affine(_, step), [value])
@@ -603,6 +620,9 @@ impl Emitter<'_> {
                     }
                     value => self.vectors(value, class),
                 };
+                if self.is_wide() {
+                    return self.store_narrowed((host, at), &parts, store.size);
+                }
                 for (word, value) in self.packed(&parts, store.size).into_iter().enumerate() {
                     self.b.ins().store(shared_flags(), value, host, at + 8 * word as i32);
                 }
@@ -636,7 +656,7 @@ impl Emitter<'_> {
         }
         let class = Self::element(store.size);
         if let [value] = values
-            && Self::is_near(places, class)
+            && self.is_near(places, class)
             && !is_by_lane(value)
         {
             let parts = self.vectors(value, class);

@@ -31,6 +31,7 @@ mod matching;
 mod memory;
 mod narrow;
 mod near;
+mod parts;
 mod predicate;
 mod prefetch;
 mod rematerialize;
@@ -61,19 +62,21 @@ use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::host;
 use crate::native::{Class, Kind, Native};
 use crate::spill_frame::FrameLayout;
+use crate::wide::{self, Intrinsic};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{self, AbiParam, Block, FuncRef, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use gridloom_interp::KernelCode;
 use gridloom_interp::code::{Instruction, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::SymbolId;
+use parts::VectorLength;
 use std::collections::HashMap;
 use std::rc::Rc;
-use value::{scalar_type, vector_type};
+use value::{per_vector, scalar_type, vector_type};
 
 /// The thread must be run by the code for single threads, from an entry of it.
 pub(crate) const SINGLE: u32 = 1 << 29;
@@ -107,6 +110,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) shared_init: Option<u32>,
     /// Threads of a group.
     pub(crate) lanes: u32,
+    /// Bytes of a vector. More than 16 are for the generator for wide vectors.
+    pub(crate) vector_bytes: usize,
     /// Instructions that the code can be entered at, each the start of a block.
     pub(crate) entries: &'a [Pc],
 }
@@ -156,6 +161,11 @@ pub(crate) struct Emitter<'a> {
     isa: &'a OwnedTargetIsa,
     /// Threads that code is written for now: those of a group, or the first of them on some ways.
     lanes: u32,
+    length: VectorLength,
+    /// Functions that stand for operations of the generator for wide vectors.
+    intrinsics: HashMap<(Intrinsic, Vec<Type>), FuncRef>,
+    /// Parts of wide vectors that were made in this block.
+    quarters: HashMap<(Value, usize), Value>,
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
@@ -195,7 +205,7 @@ pub(crate) struct Emitter<'a> {
     /// What is live behind it, in the block being written.
     live_after: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
-    vector_constants: Vec<((Type, [u8; 16]), Value)>,
+    vector_constants: Vec<((Type, Vec<u8>), Value)>,
     /// Vectors that were made of values of the first thread in this block, with the step between
     /// threads and how many there are.
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
@@ -250,8 +260,8 @@ pub(crate) fn build(
             let class = plan.storage[slot as usize];
             match plan.uniformity.get(Slot(slot)) {
                 Shape::Varying => {
-                    let ty = vector_type(class).unwrap_or(I64);
-                    let count = plan.lanes as usize / value::per_vector(class);
+                    let ty = vector_type(class, plan.vector_bytes).unwrap_or(I64);
+                    let count = plan.lanes as usize / per_vector(class, plan.vector_bytes);
                     (0..count).map(|_| b.declare_var(ty)).collect()
                 }
                 _ => vec![b.declare_var(scalar_type(class))],
@@ -274,6 +284,9 @@ pub(crate) fn build(
         body,
         isa,
         lanes: plan.lanes,
+        length: VectorLength(plan.vector_bytes),
+        intrinsics: HashMap::new(),
+        quarters: HashMap::new(),
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
         frame_bytes: function.frame.into(),
@@ -430,7 +443,11 @@ impl<'a> Emitter<'a> {
     /// to have none that stays.
     pub(crate) fn call_rarely(&mut self, address: usize, arguments: &[Value]) {
         let types: Vec<Type> = arguments.iter().map(|&value| self.b.func.dfg.value_type(value)).collect();
-        let Ok(address) = host::preserving(address, &types) else {
+        let preserving = match self.is_wide() {
+            true => wide::preserving(address),
+            false => host::preserving(address, &types),
+        };
+        let Ok(address) = preserving else {
             self.call(address, arguments, None);
             return;
         };
@@ -448,7 +465,7 @@ impl<'a> Emitter<'a> {
             all = self.b.ins().band(all, mask);
         }
         let lanes = self.b.func.dfg.value_type(all).lane_count();
-        if cfg!(target_arch = "x86_64") && matches!(lanes, 2 | 4) {
+        if cfg!(target_arch = "x86_64") && matches!(lanes, 2 | 4) && !self.is_wide() {
             // One instruction fewer than a comparison with zero and a test.
             let signs = self.b.ins().vhigh_bits(I32, all);
             return self.b.ins().icmp_imm_u(IntCC::Equal, signs, (1 << lanes) - 1);
@@ -469,7 +486,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn go_on_in(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);
-        self.vector_constants.clear();
+        self.forget_constants();
         if self.party.is_some() {
             self.b.set_cold_block(block);
         }
@@ -491,7 +508,7 @@ impl<'a> Emitter<'a> {
             self.b.seal_block(self.blocks[index]);
         }
         self.forget_all();
-        self.vector_constants.clear();
+        self.forget_constants();
         let follows = flow.follows(index) && !(self.plan.divergence.is_met(index) && self.rejoins(index));
         if follows && self.plan.entries.binary_search(&block.range.start).is_err() {
             self.facts = std::mem::take(&mut self.facts_before);
@@ -562,7 +579,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) {
-        self.vector_constants.clear();
+        self.forget_constants();
         self.trunk = self.b.current_block().filter(|_| !self.rematerializing && self.party.is_none());
         if !self.rematerializing
             && self.plan.rematerialization.is_of_block(self.pc)

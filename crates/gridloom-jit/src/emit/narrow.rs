@@ -5,8 +5,9 @@ use super::Emitter;
 use super::memory::shared_flags;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
+use crate::wide::Intrinsic;
 use crate::{host, runtime};
-use cranelift_codegen::ir::types::{F32X4, F64, F64X2, I8, I8X16, I16X8, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{F32, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use gridloom_ptx::op::ApproxOp;
 
@@ -56,7 +57,7 @@ impl Emitter<'_> {
         let dfg = &self.b.func.dfg;
         let value = dfg.resolve_aliases(value);
         let ValueDef::Result(inst, _) = dfg.value_def(value) else { return ANY };
-        if dfg.value_type(value) != I32X4 {
+        if dfg.value_type(value) != self.length.by(I32) {
             return ANY;
         }
         if let Some(element) = self.element_of(value) {
@@ -87,6 +88,11 @@ impl Emitter<'_> {
                 }
             }
             InstructionData::Load { opcode: Opcode::Uload16x4, .. } => 0xffff,
+            InstructionData::Call { func_ref, .. } => match Intrinsic::of(self.b.func, func_ref) {
+                Some(Intrinsic::LoadBytes) => 0xff,
+                Some(Intrinsic::LoadHalves) => 0xffff,
+                _ => ANY,
+            },
             InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, arg, .. } => self.spread_bytes(arg),
             _ => ANY,
         };
@@ -119,7 +125,7 @@ impl Emitter<'_> {
     /// Loads a byte for each thread into the words of vectors. Returns `None` if the machine cannot
     /// pick bytes, or the threads are not eight or a multiple of sixteen.
     pub(super) fn load_bytes(&mut self, host: Value, at: i32) -> Option<Vec<Value>> {
-        if !host::picks_bytes() || !(self.lanes == 8 || self.lanes.is_multiple_of(16)) {
+        if self.is_wide() || !host::picks_bytes() || !(self.lanes == 8 || self.lanes.is_multiple_of(16)) {
             return None;
         }
         let mut parts = Vec::new();
@@ -132,7 +138,7 @@ impl Emitter<'_> {
             };
             let bytes = self.vector_cast(bytes, I8X16);
             for word in 0..words {
-                let picked =
+                let picked: [u8; 16] =
                     std::array::from_fn(|i| if i % 4 == 0 { 4 * word + i as u8 / 4 } else { NOTHING });
                 let picked = self.vector_constant(I8X16, picked);
                 let spread = self.b.ins().x86_pshufb(bytes, picked);
@@ -268,7 +274,7 @@ impl Emitter<'_> {
         let flags = MemFlagsData::trusted();
         let buffer = self.scratch(4 * self.lanes);
         for (part, &value) in parts.iter().enumerate() {
-            self.b.ins().store(flags, value, buffer, 16 * part as i32);
+            self.b.ins().store(flags, value, buffer, self.length.offset(part));
         }
         let arguments = [
             buffer,
@@ -276,7 +282,10 @@ impl Emitter<'_> {
             self.b.ins().iconst(I32, i64::from(ftz)),
         ];
         self.call(function as *const () as usize, &arguments, None);
-        let loads = (0..parts.len()).map(|part| self.b.ins().load(F32X4, flags, buffer, 16 * part as i32));
+        let loads = (0..parts.len()).map(|part| {
+            let at = self.length.offset(part);
+            self.b.ins().load(self.length.by(F32), flags, buffer, at)
+        });
         Some(loads.collect())
     }
 
@@ -287,13 +296,7 @@ impl Emitter<'_> {
         if (0..4).any(|byte| nibble(byte) > 7) {
             return None;
         }
-        let (a, b) = (self.vector_cast(a, I8X16), self.vector_cast(b, I8X16));
-        let bytes = std::array::from_fn(|i| {
-            let (element, from) = (i as u8 & !3, nibble(i % 4));
-            element + from % 4 + if from > 3 { 16 } else { 0 }
-        });
-        let picked = self.shuffle(a, b, bytes);
-        Some(self.vector_cast(picked, I32X4))
+        Some(self.pick_bytes(a, b, std::array::from_fn(nibble)))
     }
 
     /// Emits `prmt` in one thread.
@@ -355,9 +358,9 @@ impl Emitter<'_> {
                     let first = u32::from(odd);
                     let both = u64::from(half(first)) | u64::from(half(first + 2)) << 16;
                     let vector = self.vector_of(both, Class::B32);
-                    return self.vector_cast(vector, I16X8);
+                    return self.vector_cast(vector, self.length.by(I16));
                 }
-                let halves = self.vector_cast(x[i], I16X8);
+                let halves = self.vector_cast(x[i], self.length.by(I16));
                 let count = self.b.ins().iconst(I32, 8);
                 match (signed[i], odd) {
                     (true, true) => self.b.ins().sshr(halves, count),
@@ -369,7 +372,7 @@ impl Emitter<'_> {
                     (false, false) => {
                         let mask = self.vector_of(0x00ff_00ff, Class::B32);
                         let even = self.b.ins().band(x[i], mask);
-                        self.vector_cast(even, I16X8)
+                        self.vector_cast(even, self.length.by(I16))
                     }
                 }
             });
@@ -381,6 +384,10 @@ impl Emitter<'_> {
 
     /// Returns the sums of the products of two neighbours each, of signed 16-bit integers.
     fn products_of_halves(&mut self, a: Value, b: Value) -> Value {
+        if self.is_wide() {
+            let words = self.length.by(I32);
+            return self.operation(Intrinsic::MultiplyPairs, &[a, b], words);
+        }
         let (low_a, low_b) = (self.b.ins().swiden_low(a), self.b.ins().swiden_low(b));
         let (high_a, high_b) = (self.b.ins().swiden_high(a), self.b.ins().swiden_high(b));
         let (low, high) = (self.b.ins().imul(low_a, low_b), self.b.ins().imul(high_a, high_b));
@@ -413,9 +420,9 @@ impl Emitter<'_> {
         if !fits {
             return None;
         }
-        let a = self.vector_cast(a, I16X8);
+        let a = self.vector_cast(a, self.length.by(I16));
         let b = self.vector_of(halves.into(), Class::B32);
-        let b = self.vector_cast(b, I16X8);
+        let b = self.vector_cast(b, self.length.by(I16));
         let products = self.products_of_halves(a, b);
         Some(self.sum(c, products))
     }

@@ -8,6 +8,7 @@ use super::Emitter;
 use super::address::{Access, NEAR};
 use super::interleaved::HostAddress;
 use super::memory::shared_flags;
+use super::parts::NARROW;
 use super::value::{Val, per_vector, vector_type};
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -138,18 +139,27 @@ impl Emitter<'_> {
     }
 
     /// Returns whether the elements of a vector are at distances from one address.
-    pub(super) fn is_near(places: &[HostAddress], class: Class) -> bool {
+    pub(super) fn is_near(&self, places: &[HostAddress], class: Class) -> bool {
         matches!(class.bits(), 32 | 64)
-            && places.len().is_multiple_of(per_vector(class))
-            && places.chunks(per_vector(class)).all(|four| four.iter().all(|place| place.0 == four[0].0))
+            && places.len().is_multiple_of(self.per_vector(class))
+            && places.chunks(self.per_vector(class)).all(|some| some.iter().all(|place| place.0 == some[0].0))
     }
 
     /// Loads elements of four or eight bytes, each vector of them from [near](Self::is_near) places
     /// that all are accessed.
     pub(super) fn load_near(&mut self, places: &[HostAddress], class: Class) -> Vec<Value> {
-        let ty = vector_type(class).unwrap_or(I32X4);
         let size = class.bits() as i32 / 8;
-        let per = per_vector(class);
+        if self.is_wide() && Self::is_row_of_places(places, size) {
+            let ty = self.vector_type(class).unwrap_or(I64);
+            let (host, at) = places[0];
+            let loads = (0..places.len() / self.per_vector(class)).map(|part| {
+                let at = at + self.length.offset(part);
+                self.b.ins().load(ty, shared_flags(), host, at)
+            });
+            return loads.collect();
+        }
+        let ty = vector_type(class, NARROW).unwrap_or(I32X4);
+        let per = per_vector(class, NARROW);
         let mut parts = Vec::new();
         for some in places.chunks(per) {
             let host = some[0].0;
@@ -182,7 +192,12 @@ impl Emitter<'_> {
             });
             parts.push(self.vector_cast(picked, ty));
         }
-        parts
+        self.joined(parts)
+    }
+
+    /// Returns whether elements follow each other.
+    fn is_row_of_places(places: &[HostAddress], size: i32) -> bool {
+        places.windows(2).all(|pair| pair[1] == (pair[0].0, pair[0].1 + size))
     }
 
     /// Loads two elements of eight bytes into a vector. As floats they need not pass through other
@@ -226,7 +241,15 @@ impl Emitter<'_> {
     /// Stores elements of four or eight bytes, each vector of them to [near](Self::is_near) places.
     pub(super) fn store_near(&mut self, places: &[HostAddress], parts: &[Value], class: Class) {
         let size = class.bits() as i32 / 8;
-        for (some, &part) in places.chunks(per_vector(class)).zip(parts) {
+        if self.is_wide() && Self::is_row_of_places(places, size) {
+            let (host, at) = places[0];
+            for (part, &value) in parts.iter().enumerate() {
+                self.b.ins().store(shared_flags(), value, host, at + self.length.offset(part));
+            }
+            return;
+        }
+        let parts = self.split_up(parts);
+        for (some, &part) in places.chunks(per_vector(class, NARROW)).zip(&parts) {
             let host = some[0].0;
             let at: Vec<i32> = some.iter().map(|place| place.1).collect();
             let follow = |pair: &[i32]| pair[1] == pair[0] + size;
@@ -277,16 +300,9 @@ impl Emitter<'_> {
         let words = self.shared_words(access, operand, address, offset, masks.as_deref())?;
         let mut same = Vec::new();
         for &part in &words {
-            let mut bytes = [0; 16];
-            bytes
-                .chunks_mut(4)
-                .zip(0u32..)
-                .for_each(|(chunk, i)| chunk.copy_from_slice(&(4 * i).to_le_bytes()));
-            let steps = self.vector_constant(I32X4, bytes);
+            let steps = self.vector_of_each(Class::B32, |lane| 4 * (lane as u64 % 4));
             let starts = self.b.ins().isub(part, steps);
-            let cast = self.vector_cast(starts, I8X16);
-            let first = self.shuffle(cast, cast, std::array::from_fn(|i| i as u8 % 4));
-            let first = self.vector_cast(first, I32X4);
+            let first = self.pick_words(starts, starts, |word| word & !3);
             same.push(self.b.ins().icmp(IntCC::Equal, starts, first));
         }
         let all = self.all_true(&same);
@@ -300,12 +316,14 @@ impl Emitter<'_> {
     fn row_starts(&mut self, rows: &Rows) -> Vec<Value> {
         let start = self.machine_field(offset_of!(Machine, shared), I64);
         let mut places = Vec::new();
-        for (i, &part) in rows.words.iter().enumerate() {
+        let (words, masks) =
+            (self.split_up(&rows.words), rows.masks.as_deref().map(|masks| self.split_up(masks)));
+        for (i, &part) in words.iter().enumerate() {
             let word = self.b.ins().extractlane(part, 0);
             // It may lie in front of the memory if the first thread does not make the access.
             let word = self.b.ins().sextend(I64, word);
             let mut place = self.b.ins().iadd(start, word);
-            if let Some(masks) = &rows.masks {
+            if let Some(masks) = &masks {
                 let any = self.b.ins().vany_true(masks[i]);
                 let nowhere = self.nowhere();
                 place = self.b.ins().select(any, place, nowhere);
@@ -324,12 +342,12 @@ impl Emitter<'_> {
             let host = match &wide {
                 Some(wide) => {
                     let nowhere = self.nowhere();
-                    let nowhere = self.b.ins().splat(I64X2, nowhere);
+                    let nowhere = self.b.ins().splat(self.length.by(I64), nowhere);
                     self.b.ins().bitselect(wide[i], host, nowhere)
                 }
                 None => host,
             };
-            places.extend([0, 1].map(|lane| (self.b.ins().extractlane(host, lane), 0)));
+            places.extend((0..self.per_vector(Class::B64)).map(|lane| (self.lane_of(host, lane), 0)));
         }
         places
     }
@@ -350,13 +368,15 @@ impl Emitter<'_> {
         }
         let Some(rows) = self.split_by_rows(access, &load.operand, address, guard) else { return false };
         let done = self.b.create_block();
-        let parts: Vec<Value> = rows.words.iter().map(|_| self.b.append_block_param(done, I32X4)).collect();
+        let ty = self.length.by(I32);
+        let parts: Vec<Value> = rows.words.iter().map(|_| self.b.append_block_param(done, ty)).collect();
         let before = self.mark();
         self.go_on_in(rows.row);
-        let mut loaded: Vec<BlockArg> = Vec::new();
+        let mut loaded = Vec::new();
         for place in self.row_starts(&rows) {
-            loaded.push(self.b.ins().load(I32X4, shared_flags(), place, 0).into());
+            loaded.push(self.b.ins().load(I32X4, shared_flags(), place, 0));
         }
+        let loaded: Vec<BlockArg> = self.joined(loaded).into_iter().map(BlockArg::from).collect();
         self.b.ins().jump(done, &loaded);
         self.go_on_in(rows.each);
         self.forget(before);
@@ -392,14 +412,17 @@ impl Emitter<'_> {
         let done = self.b.create_block();
         let before = self.mark();
         self.go_on_in(rows.row);
-        for (i, place) in self.row_starts(&rows).into_iter().enumerate() {
-            let part = match &rows.masks {
+        let places = self.row_starts(&rows);
+        let values = self.split_up(&new);
+        let masks = rows.masks.as_deref().map(|masks| self.split_up(masks));
+        for (i, place) in places.into_iter().enumerate() {
+            let part = match &masks {
                 // The elements of the other threads stay what they are.
                 Some(masks) => {
                     let old = self.b.ins().load(I32X4, shared_flags(), place, 0);
-                    self.b.ins().bitselect(masks[i], new[i], old)
+                    self.b.ins().bitselect(masks[i], values[i], old)
                 }
-                None => new[i],
+                None => values[i],
             };
             self.b.ins().store(shared_flags(), part, place, 0);
         }
@@ -407,7 +430,8 @@ impl Emitter<'_> {
         self.go_on_in(rows.each);
         self.forget(before);
         for (lane, (host, at)) in self.row_places(&rows, guard).into_iter().enumerate() {
-            let value = self.b.ins().extractlane(new[lane / 4], (lane % 4) as u8);
+            let per = self.per_vector(Class::B32);
+            let value = self.lane_of(new[lane / per], lane % per);
             self.b.ins().store(shared_flags(), value, host, at);
         }
         self.b.ins().jump(done, &[]);

@@ -2,8 +2,8 @@
 
 use super::Emitter;
 use crate::native::Class;
-use cranelift_codegen::ir::types::I32X4;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::types::I32;
 use gridloom_interp::code::Pc;
 use gridloom_interp::lanes::Slot;
 use std::collections::HashSet;
@@ -69,8 +69,8 @@ impl Emitter<'_> {
         };
         if self.b.func.dfg.value_type(value).is_vector() {
             // Another definition of the register differs between threads, so it is a vector.
-            let value = self.vector_cast(value, I32X4);
-            return self.b.ins().extractlane(value, 0);
+            let value = self.vector_cast(value, self.length.by(I32));
+            return self.lane_of(value, 0);
         }
         self.convert(value, class, Class::B32)
     }

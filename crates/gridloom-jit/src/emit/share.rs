@@ -54,10 +54,8 @@ impl Emitter<'_> {
             return value;
         };
         let ty = dfg.value_type(value);
-        match dfg.constants.get(constant_handle).as_slice().try_into() {
-            Ok(bytes) => self.vector_constant(ty, bytes),
-            Err(_) => value,
-        }
+        let bytes = dfg.constants.get(constant_handle).as_slice().to_vec();
+        self.vector_constant(ty, bytes)
     }
 
     /// Returns the truth of shared memory having to be cleared: there is some, and the threads of a

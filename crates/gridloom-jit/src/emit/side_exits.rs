@@ -228,7 +228,7 @@ impl Emitter<'_> {
         let frame = self.store_left(&mut left, held);
         let offset = left.part(places) as i32;
         for (part, &mask) in masks.iter().enumerate() {
-            self.b.ins().store(MemFlagsData::trusted(), mask, frame, offset + 16 * part as i32);
+            self.b.ins().store(MemFlagsData::trusted(), mask, frame, offset + self.length.offset(part));
         }
         self.go_and_leave(left);
     }
@@ -255,7 +255,8 @@ impl Emitter<'_> {
                             (Class::Pred, Shape::Uniform) => self.convert(value, class, Class::B32),
                             _ => value,
                         };
-                        let store = self.b.ins().store(flags, stored, frame, offset + 16 * part as i32);
+                        let store =
+                            self.b.ins().store(flags, stored, frame, offset + self.length.offset(part));
                         stores.push((value, store));
                     }
                     self.unchanged.left(self.side_exits.tables.left.len(), *slot, stores);

@@ -12,7 +12,7 @@ use super::Emitter;
 use super::value::Val;
 use crate::analysis::flow::SlotSet;
 use crate::native::{Class, Kind, Native};
-use cranelift_codegen::ir::types::I64X2;
+use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use gridloom_interp::code::{Instruction, Op};
 use gridloom_interp::lanes::{Slot, Source};
@@ -134,7 +134,7 @@ impl Emitter<'_> {
         let running = running.map(|masks| self.masks(&Val::Many(masks.to_vec()), Class::F64));
         let mut masks: Option<Value> = None;
         for &(_, part, mask) in &speculation.masks {
-            let mut mask = self.vector_cast(mask, I64X2);
+            let mut mask = self.vector_cast(mask, self.length.by(I64));
             if let Some(running) = running.as_ref().and_then(|running| running.get(part)) {
                 // What the others have computed is not theirs.
                 mask = self.b.ins().band(mask, *running);

@@ -2,13 +2,14 @@
 
 use super::Emitter;
 use super::branch::Party;
+use super::parts::NARROW;
 use super::scalarized::Scalarized;
 use crate::analysis::flow::SlotSet;
 use crate::analysis::lane_offsets::Offsets;
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I32X4, I64};
 use cranelift_codegen::ir::{
     BlockArg, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef,
 };
@@ -43,24 +44,35 @@ pub(crate) fn scalar_type(class: Class) -> Type {
     }
 }
 
-/// Returns the vector type of a class, if there is one. A predicate is all ones or all zeros in 32
-/// bits.
-pub(crate) fn vector_type(class: Class) -> Option<Type> {
-    match class {
-        Class::Pred | Class::B32 => Some(I32X4),
-        Class::B64 => Some(I64X2),
-        Class::F32 => Some(F32X4),
-        Class::F64 => Some(F64X2),
-        Class::B8 | Class::B16 => None,
-    }
+/// Returns the vector type of a class with so many bytes, if there is one. A predicate is all ones
+/// or all zeros in 32 bits.
+pub(crate) fn vector_type(class: Class, bytes: usize) -> Option<Type> {
+    let lane = match class {
+        Class::Pred | Class::B32 => I32,
+        Class::B64 => I64,
+        Class::F32 => F32,
+        Class::F64 => F64,
+        Class::B8 | Class::B16 => return None,
+    };
+    lane.by(bytes as u32 / lane.bytes())
 }
 
-/// Returns how many values a vector holds.
-pub(crate) fn per_vector(class: Class) -> usize {
-    if class.bits() == 64 { 2 } else { 4 }
+/// Returns how many values a vector of so many bytes holds.
+pub(crate) fn per_vector(class: Class, bytes: usize) -> usize {
+    bytes / if class.bits() == 64 { 8 } else { 4 }
 }
 
 impl Emitter<'_> {
+    /// Returns the vector type of a class, if there is one.
+    pub(crate) fn vector_type(&self, class: Class) -> Option<Type> {
+        vector_type(class, self.length.0)
+    }
+
+    /// Returns how many values a vector holds.
+    pub(crate) fn per_vector(&self, class: Class) -> usize {
+        per_vector(class, self.length.0)
+    }
+
     /// Returns how the value of a slot is held: in 1, 32 or 64 bits, as an integer or a float.
     pub(crate) fn storage(&self, slot: Slot) -> Class {
         self.plan.storage[slot.0 as usize]
@@ -146,8 +158,10 @@ impl Emitter<'_> {
     }
 
     /// Returns a constant vector.
-    pub(crate) fn vector_constant(&mut self, ty: Type, bytes: [u8; 16]) -> Value {
-        if let Some(&(_, value)) = self.vector_constants.iter().find(|(key, _)| *key == (ty, bytes)) {
+    pub(crate) fn vector_constant(&mut self, ty: Type, bytes: impl Into<Vec<u8>>) -> Value {
+        let bytes = bytes.into();
+        let known = self.vector_constants.iter().find(|((other, same), _)| *other == ty && *same == bytes);
+        if let Some(&(_, value)) = known {
             return value;
         }
         let data = self.b.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
@@ -158,12 +172,16 @@ impl Emitter<'_> {
 
     /// Returns the same bits in each element of a vector of a class.
     pub(crate) fn vector_of(&mut self, bits: u64, class: Class) -> Value {
-        let mut bytes = [0; 16];
-        let size = if class.bits() == 64 { 8 } else { 4 };
-        for chunk in bytes.chunks_mut(size) {
-            chunk.copy_from_slice(&bits.to_le_bytes()[..size]);
-        }
-        let ty = vector_type(class).unwrap_or(I32X4);
+        self.vector_of_each(class, |_| bits)
+    }
+
+    /// Returns a vector of a class with a constant for each element.
+    pub(crate) fn vector_of_each(&mut self, class: Class, bits: impl Fn(usize) -> u64) -> Value {
+        let per = self.per_vector(class);
+        let size = self.length.0 / per;
+        let bytes: Vec<u8> =
+            (0..per).flat_map(|lane| bits(lane).to_le_bytes().into_iter().take(size)).collect();
+        let ty = self.vector_type(class).unwrap_or(self.length.by(I32));
         self.vector_constant(ty, bytes)
     }
 
@@ -218,7 +236,7 @@ impl Emitter<'_> {
                 Val::Many(self.convert_parts(parts, storage, class))
             }
             Shape::Varying => {
-                let count = self.lanes as usize / per_vector(storage);
+                let count = self.lanes as usize / self.per_vector(storage);
                 let mut parts: Vec<Value> =
                     variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
                 if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
@@ -272,7 +290,8 @@ impl Emitter<'_> {
     fn settle_all(&mut self, parts: Vec<Value>, class: Class) -> Vec<Value> {
         let mut rare = Vec::new();
         for pair in parts.chunks(2) {
-            let [a, b] = [pair[0], pair[pair.len() - 1]].map(|part| self.vector_cast(part, F32X4));
+            let [a, b] =
+                [pair[0], pair[pair.len() - 1]].map(|part| self.vector_cast(part, self.length.by(F32)));
             rare.push(self.b.ins().fcmp(FloatCC::Unordered, a, b));
         }
         let any = self.any_true(&rare);
@@ -295,8 +314,11 @@ impl Emitter<'_> {
     /// Makes a NaN canonical in a register that may hold another.
     pub(crate) fn settle(&mut self, value: Value, class: Class, vector: bool) -> Value {
         let ty = self.b.func.dfg.value_type(value);
-        let float =
-            if vector { self.vector_cast(value, F32X4) } else { self.convert(value, class, Class::F32) };
+        let float = if vector {
+            self.vector_cast(value, self.length.by(F32))
+        } else {
+            self.convert(value, class, Class::F32)
+        };
         let keeps = std::mem::replace(&mut self.keeps_nan, false);
         let float = self.canonical(float, vector);
         self.keeps_nan = keeps;
@@ -305,7 +327,7 @@ impl Emitter<'_> {
 
     /// Converts vectors to another class. Classes of 8 and 16 bits stay in 32 bits.
     pub(super) fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
-        let ty = vector_type(to).unwrap_or(I32X4);
+        let ty = self.vector_type(to).unwrap_or(self.length.by(I32));
         match (from, to) {
             (Class::Pred, Class::Pred) => parts,
             (Class::Pred, to) => {
@@ -327,7 +349,7 @@ impl Emitter<'_> {
                 let parts: Vec<Value> = parts
                     .into_iter()
                     .flat_map(|part| {
-                        let part = self.vector_cast(part, I32X4);
+                        let part = self.vector_cast(part, self.length.by(I32));
                         [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)]
                     })
                     .collect();
@@ -337,18 +359,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the lower halves of four values of 64 bits.
+    /// Returns the lower halves of values of 64 bits.
     pub(crate) fn narrow(&mut self, low: Value, high: Value) -> Value {
-        let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
-        let bytes = [0u8, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27];
-        let value = self.shuffle(low, high, bytes);
-        self.vector_cast(value, I32X4)
-    }
-
-    /// Selects bytes of two vectors.
-    pub(crate) fn shuffle(&mut self, a: Value, b: Value, bytes: [u8; 16]) -> Value {
-        let mask = self.b.func.dfg.immediates.push(ConstantData::from(&bytes[..]));
-        self.b.ins().shuffle(a, b, mask)
+        self.pick_words(low, high, |word| 2 * word)
     }
 
     /// Returns the value in each thread, as vectors. The class must have vectors.
@@ -364,15 +377,9 @@ impl Emitter<'_> {
             &Val::Affine(base, step) => self.spread(base, step, class),
             Val::Offsets(base, offsets) => {
                 let all = self.spread(*base, 0, class);
-                let ty = vector_type(class).unwrap_or(I32X4);
                 let mut parts = Vec::new();
-                for (offsets, all) in offsets.chunks(per_vector(class)).zip(all) {
-                    let mut bytes = [0; 16];
-                    let size = 16 / per_vector(class);
-                    for (chunk, &offset) in bytes.chunks_mut(size).zip(offsets) {
-                        chunk.copy_from_slice(&i64::from(offset).to_le_bytes()[..size]);
-                    }
-                    let more = self.vector_constant(ty, bytes);
+                for (offsets, all) in offsets.chunks(self.per_vector(class)).zip(all) {
+                    let more = self.vector_of_each(class, |lane| i64::from(offsets[lane]) as u64);
                     parts.push(self.b.ins().iadd(all, more));
                 }
                 parts
@@ -382,7 +389,7 @@ impl Emitter<'_> {
 
     /// Converts an affine value to vectors. Vectors made earlier in this block are reused.
     fn spread(&mut self, first: Value, step: i64, class: Class) -> Vec<Value> {
-        let ty = vector_type(class).unwrap_or(I32X4);
+        let ty = self.vector_type(class).unwrap_or(self.length.by(I32));
         let key = (first, step, ty, self.lanes);
         // If the instruction has already branched, the code after it may not be dominated by this
         // point. Vectors that only a side exit needs are made there.
@@ -390,7 +397,7 @@ impl Emitter<'_> {
         if let Some(parts) = self.spreads.get(&key).filter(|_| on_trunk) {
             return parts.clone();
         }
-        let count = self.lanes as usize / per_vector(class);
+        let count = self.lanes as usize / self.per_vector(class);
         let value = if class == Class::Pred { self.b.ins().bmask(I32, first) } else { first };
         let all = match self.constant_of(value).or_else(|| self.float_constant_of(value)) {
             Some(bits) => self.vector_of(bits, class),
@@ -401,13 +408,8 @@ impl Emitter<'_> {
                 if step == 0 {
                     return all;
                 }
-                let mut bytes = [0; 16];
-                let (size, per) = (16 / per_vector(class), per_vector(class));
-                for (lane, chunk) in bytes.chunks_mut(size).enumerate() {
-                    let more = step.wrapping_mul((part * per + lane) as i64);
-                    chunk.copy_from_slice(&more.to_le_bytes()[..size]);
-                }
-                let more = self.vector_constant(ty, bytes);
+                let first = part * self.per_vector(class);
+                let more = self.vector_of_each(class, |lane| step.wrapping_mul((first + lane) as i64) as u64);
                 self.b.ins().iadd(all, more)
             })
             .collect();
@@ -429,8 +431,8 @@ impl Emitter<'_> {
                 more => self.b.ins().iadd_imm_s(*base, i64::from(more)),
             },
             Val::Many(parts) => {
-                let per = per_vector(class);
-                let element = self.b.ins().extractlane(parts[lane / per], (lane % per) as u8);
+                let per = self.per_vector(class);
+                let element = self.lane_of(parts[lane / per], lane % per);
                 match class {
                     Class::Pred => self.convert(element, Class::B32, Class::Pred),
                     // It is held in 32 bits.
@@ -443,9 +445,15 @@ impl Emitter<'_> {
 
     /// Assembles the values of single threads into vectors.
     pub(crate) fn gather(&mut self, values: &[Value], class: Class) -> Vec<Value> {
-        let ty = vector_type(class).unwrap_or(I32X4);
+        let parts = self.gather_narrow(values, class);
+        self.joined(parts)
+    }
+
+    /// Assembles the values of single threads into vectors of 16 bytes.
+    pub(super) fn gather_narrow(&mut self, values: &[Value], class: Class) -> Vec<Value> {
+        let ty = vector_type(class, NARROW).unwrap_or(I32X4);
         values
-            .chunks(per_vector(class))
+            .chunks(per_vector(class, NARROW))
             .map(|values| {
                 let mut vector = None;
                 for (lane, &value) in values.iter().enumerate() {
@@ -459,7 +467,7 @@ impl Emitter<'_> {
                         Some(vector) => self.b.ins().insertlane(vector, value, lane as u8),
                     });
                 }
-                vector.unwrap_or_else(|| self.vector_of(0, class))
+                vector.unwrap_or(values[0])
             })
             .collect()
     }

@@ -7,16 +7,23 @@ use crate::analysis::range::{self, Ranges, RowLength};
 use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::emit;
 use crate::native::{self, Kind, Native};
+use crate::wide;
 use gridloom_interp::Space;
 use gridloom_interp::code::{Base, MemoryOperand, Op, Pc};
 use gridloom_interp::lanes::Source;
 use std::ops::Range;
 
-/// The most vectors that the registers in use at once should occupy.
+/// The most vectors that the registers in use at once should occupy, of 16 bytes or of those of the
+/// generator for wide vectors.
 const VECTORS: u32 = 16;
+const WIDE_VECTORS: u32 = 24;
 
 /// The most scattered accesses with which larger groups are still worthwhile.
 const FEW: usize = 2;
+
+/// The most scattered or strided accesses with which groups of 16 are worthwhile where vectors are
+/// wide.
+const MANY: usize = 12;
 
 /// The length, in instructions, above which a function is not analysed for several block sizes.
 const LONG: usize = 2048;
@@ -65,7 +72,8 @@ impl CompiledKernel {
     /// Scattered accesses are emitted once per thread, so larger groups do not help if there are
     /// many of them. If there are only a few, beside rows of bytes, a larger group is better: a
     /// small one would load few bytes of each row. A few accesses at known distances in shared
-    /// memory are no reason against groups of 16.
+    /// memory are no reason against groups of 16. Nor are a few scattered ones if a vector holds 16
+    /// words.
     pub(super) fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
@@ -107,7 +115,9 @@ impl CompiledKernel {
             scattered += usize::from(!in_row);
         }
         if strided > FEW || scattered > if packed { FEW } else { 0 } {
-            return GROUPS[0];
+            // The rest takes as long for sixteen threads as for eight if vectors are wide.
+            let wide = wide::is_available() && strided + scattered <= MANY;
+            return if wide { GROUPS[1] } else { GROUPS[0] };
         }
         let storage = emit::storage(&flow, &natives, &shapes);
         let lanewise = lanewise::registers(&flow, &natives, &shapes, &storage);
@@ -121,7 +131,14 @@ impl CompiledKernel {
         let most = blocks.flat_map(|block| flow.live_before(block)).map(|live| vectors(&live)).max();
         // Elements that are widened and narrowed take registers on the way.
         let most = most.unwrap_or(0) * if packed && scattered == 0 { 2 } else { 1 };
-        let fits = |&&lanes: &&u32| most * (lanes / 8) <= VECTORS && (strided == 0 || lanes <= GROUPS[1]);
+        let fits = |&&lanes: &&u32| {
+            // A wide vector has as many words as the smaller groups have threads.
+            let fits = match wide::is_available() {
+                true => lanes <= GROUPS[1] || most / 2 * (lanes / 16) <= WIDE_VECTORS,
+                false => most * (lanes / 8) <= VECTORS,
+            };
+            fits && (strided == 0 || lanes <= GROUPS[1])
+        };
         GROUPS.iter().rev().find(fits).copied().unwrap_or(GROUPS[0])
     }
 }

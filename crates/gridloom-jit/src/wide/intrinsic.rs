@@ -1,0 +1,116 @@
+//! Operations that the intermediate code has no instruction for. They are calls of functions that
+//! only this generator knows.
+
+use cranelift_codegen::ir::{ExternalName, FuncRef, Function, UserExternalName};
+
+/// The namespace of their names.
+pub(crate) const NAMESPACE: u32 = 0x5749_4445;
+
+/// An operation on vectors of any length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub(crate) enum Intrinsic {
+    /// `(a, b, indices)`: 32-bit words of two vectors behind each other, by a constant vector.
+    Words,
+    /// `(vector, bytes)`: bytes within each 16 bytes, by a constant vector. An index of 128 or more
+    /// gives zero.
+    Bytes,
+    /// `(parts…)`: vectors of 16 bytes one behind the other.
+    Join,
+    /// `(vector, i)`: the i-th 16 bytes.
+    Quarter,
+    /// Doubles of the lower, and of the upper, half of a vector of floats.
+    PromoteLow,
+    PromoteHigh,
+    /// `(low, high)`: floats of two vectors of doubles.
+    Demote,
+    /// `(address, offset)`: bytes or halves that become words.
+    LoadBytes,
+    LoadSignedBytes,
+    LoadHalves,
+    LoadSignedHalves,
+    /// `(words, address, offset)`: the lowest bytes or halves.
+    StoreBytes,
+    StoreHalves,
+    /// `(a, b)`: sums of the products of two neighbouring signed halves each.
+    MultiplyPairs,
+    /// Masks of 32-bit words from bits.
+    MasksOfBits,
+    /// `(a, b, c, table)`: any function of three bits, by a constant table.
+    Ternary,
+    /// `(words, count)`: words rotated to the left by a constant.
+    Rotate,
+    /// `(values, counts)`: shifts of each element by its own count; zeros, or signs, come in.
+    ShiftLeft,
+    ShiftRight,
+    ShiftRightSigned,
+    /// `(address, offset, bytes)`: a load of the first so many bytes, with zeros behind them.
+    LoadPart,
+    /// `(values, address, offset, bytes)`: a store of the first so many bytes.
+    StorePart,
+    /// `(mask, address, offset)`: a load of a row where a mask is set, and zeros elsewhere.
+    LoadMasked,
+    /// `(values, mask, address, offset)`: a store of a row where a mask is set.
+    StoreMasked,
+}
+
+const ALL: [Intrinsic; 24] = [
+    Intrinsic::Words,
+    Intrinsic::Bytes,
+    Intrinsic::Join,
+    Intrinsic::Quarter,
+    Intrinsic::PromoteLow,
+    Intrinsic::PromoteHigh,
+    Intrinsic::Demote,
+    Intrinsic::LoadBytes,
+    Intrinsic::LoadSignedBytes,
+    Intrinsic::LoadHalves,
+    Intrinsic::LoadSignedHalves,
+    Intrinsic::StoreBytes,
+    Intrinsic::StoreHalves,
+    Intrinsic::MultiplyPairs,
+    Intrinsic::MasksOfBits,
+    Intrinsic::Ternary,
+    Intrinsic::Rotate,
+    Intrinsic::ShiftLeft,
+    Intrinsic::ShiftRight,
+    Intrinsic::ShiftRightSigned,
+    Intrinsic::LoadPart,
+    Intrinsic::StorePart,
+    Intrinsic::LoadMasked,
+    Intrinsic::StoreMasked,
+];
+
+impl Intrinsic {
+    /// Returns the name of its function.
+    pub(crate) fn name(self) -> UserExternalName {
+        UserExternalName::new(NAMESPACE, self as u32)
+    }
+
+    /// Returns the operation that a function stands for.
+    pub(crate) fn of(func: &Function, callee: FuncRef) -> Option<Self> {
+        let ExternalName::User(name) = func.dfg.ext_funcs[callee].name else { return None };
+        let name = func.params.user_named_funcs().get(name)?;
+        if name.namespace != NAMESPACE {
+            return None;
+        }
+        ALL.into_iter().find(|&intrinsic| intrinsic as u32 == name.index)
+    }
+
+    /// Returns whether it accesses memory.
+    pub(super) fn accesses_memory(self) -> bool {
+        matches!(
+            self,
+            Self::LoadBytes
+                | Self::LoadSignedBytes
+                | Self::LoadHalves
+                | Self::LoadSignedHalves
+                | Self::StoreBytes
+                | Self::StoreHalves
+                | Self::LoadPart
+                | Self::StorePart
+                | Self::LoadMasked
+                | Self::StoreMasked
+        )
+    }
+}
