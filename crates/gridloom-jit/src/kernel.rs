@@ -104,6 +104,8 @@ pub struct CompiledKernel {
     widest: u32,
     /// Whether large launches are faster one thread after the other.
     alone: bool,
+    /// Whether vectors have 128 bits also where the host has longer ones.
+    narrow: bool,
     /// How many groups ran, and how many of those diverged.
     groups: AtomicU32,
     parted: AtomicU32,
@@ -157,6 +159,7 @@ impl CompiledKernel {
             groups_of: Default::default(),
             widest: 8,
             alone: false,
+            narrow: false,
             groups: AtomicU32::new(0),
             parted: AtomicU32::new(0),
             runs: Default::default(),
@@ -172,6 +175,13 @@ impl CompiledKernel {
     #[doc(hidden)]
     pub fn with_groups_of(mut self, threads: u32) -> Self {
         (self.widest, self.alone) = (threads, false);
+        self
+    }
+
+    /// Limits vectors to 128 bits, so that Cranelift compiles everything. For tests of both generators.
+    #[doc(hidden)]
+    pub fn with_narrow_vectors(mut self) -> Self {
+        self.narrow = true;
         self
     }
 
@@ -307,7 +317,7 @@ impl CompiledKernel {
             entries: &entries,
         };
         let mut tables = Tables::default();
-        if wide::is_available() {
+        if wide::is_available() && !self.narrow {
             plan.vector_bytes = wide::vector_bytes(lanes);
             let code = host::Machine::compile_wide(list, |func, isa| {
                 tables = emit::build(func, isa, &plan)?;

@@ -36,15 +36,16 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Returns what a program leaves in its buffers, or its fault in words; run in groups of so many
-/// threads, or by the interpreter.
-fn run(program: &Program, text: &str, groups: Option<u32>) -> Result<Vec<Vec<u8>>, String> {
+/// threads, with vectors of 128 bits or the longest of the host, or by the interpreter.
+fn run(program: &Program, text: &str, groups: Option<(u32, bool)>) -> Result<Vec<Vec<u8>>, String> {
     let module = gridloom_ptx::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let layout = Layout::of(&module).expect("a layout");
     let loaded = Loaded::new(Arc::new(module), layout, vec![]);
     let kernel = loaded.kernel("random").unwrap_or_else(|error| panic!("{error}"));
-    let code = groups.map(|threads| {
+    let code = groups.map(|(threads, narrow)| {
         let code = CompiledKernel::new(kernel.clone()).expect("a kernel that can be compiled");
         let code = code.with_groups_of(threads);
+        let code = if narrow { code.with_narrow_vectors() } else { code };
         assert!(code.is_vectorized(), "not compiled in groups:\n{text}");
         code
     });
@@ -86,7 +87,9 @@ fn large_groups_compute_what_the_interpreter_does() {
         let expected = run(&program, &text, None);
         // Which lanes are active is the same in groups that are warps, as they are in launches.
         let threads = if text.contains("activemask") { 32 } else { [8, 16, 32][(seed % 3) as usize] };
-        let found = run(&program, &text, Some(threads));
-        assert!(found == expected, "seed {seed}, in groups of {threads}:\n{text}");
+        for narrow in [true, false] {
+            let found = run(&program, &text, Some((threads, narrow)));
+            assert!(found == expected, "seed {seed}, in groups of {threads}, narrow: {narrow}:\n{text}");
+        }
     }
 }

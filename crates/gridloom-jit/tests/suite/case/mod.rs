@@ -10,6 +10,16 @@ use std::sync::Arc;
 /// What a launch leaves: the words of its buffer, or the fault in words.
 pub(crate) type Outcome = Result<Vec<u32>, String>;
 
+/// What runs a kernel.
+#[derive(Clone, Copy)]
+enum Engine {
+    Interpreter,
+    /// Compiled code with vectors of 128 bits.
+    Narrow,
+    /// Compiled code with the longest vectors of the host.
+    Compiled,
+}
+
 pub(crate) struct Case<'a> {
     pub(crate) body: &'a str,
     pub(crate) grid: [u32; 3],
@@ -36,7 +46,7 @@ impl<'a> Case<'a> {
     }
 
     /// Runs it on a buffer, whose address is part of some faults.
-    fn run(&self, compiled: bool, buffer: &mut [u32]) -> Outcome {
+    fn run(&self, engine: Engine, buffer: &mut [u32]) -> Outcome {
         let text = format!(
             ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {{\n\
              .reg .pred %p<9>; .reg .f32 %f<20>; .reg .f64 %d<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
@@ -48,7 +58,11 @@ impl<'a> Case<'a> {
         let layout = Layout::of(&module).unwrap();
         let program = Program::new(Arc::new(module), layout, vec![]);
         let kernel = program.kernel("k").unwrap_or_else(|error| panic!("{error}"));
-        let code = compiled.then(|| CompiledKernel::new(kernel.clone()).unwrap());
+        let code = match engine {
+            Engine::Interpreter => None,
+            Engine::Narrow => Some(CompiledKernel::new(kernel.clone()).unwrap().with_narrow_vectors()),
+            Engine::Compiled => Some(CompiledKernel::new(kernel.clone()).unwrap()),
+        };
         if let Some(code) = &code {
             code.compile_all().unwrap_or_else(|error| panic!("{error}"));
         }
@@ -79,7 +93,9 @@ impl<'a> Case<'a> {
     #[track_caller]
     pub(crate) fn same(&self) -> Outcome {
         let mut buffer = self.words.clone();
-        let (expected, found) = (self.run(false, &mut buffer), self.run(true, &mut buffer));
+        let expected = self.run(Engine::Interpreter, &mut buffer);
+        assert_eq!(self.run(Engine::Narrow, &mut buffer), expected, "in vectors of 128 bits");
+        let found = self.run(Engine::Compiled, &mut buffer);
         assert_eq!(found, expected);
         found
     }
