@@ -59,6 +59,15 @@ pub(crate) fn picks_bytes() -> bool {
     return false;
 }
 
+/// Returns whether the machine has an instruction that multiplies vectors of 64-bit integers.
+pub(crate) fn multiplies_wide_vectors() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512dq")
+        && std::arch::is_x86_feature_detected!("avx512vl");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// Wraps a runtime function in one that preserves all registers and returns nothing. A call of it
 /// does not force values into memory on paths that do not reach it.
 pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, String> {

@@ -9,7 +9,7 @@ use super::memory::shared_flags;
 use super::value::{Val, scalar_type};
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::types::{I32, I64, I64X2};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, MemoryOperand, Store};
@@ -22,7 +22,7 @@ pub(super) enum Places {
     Step(HostAddress, i64),
 }
 
-/// How many threads of a whole warp a pass of a loop is for.
+/// How many threads a pass of a loop over all threads is for.
 const AT_ONCE: u32 = 4;
 
 impl Emitter<'_> {
@@ -65,20 +65,7 @@ impl Emitter<'_> {
         let held = Self::held_as(class);
         let count = load.destinations.len() as u32;
         let (area, found) = self.area(&Places::Vectors(hosts), count * self.column(held));
-        self.each_of_warp(|emitter, lane| {
-            let from = emitter.element_in(area, Class::B64, lane);
-            let to = emitter.element_in(area, held, lane);
-            for more in 0..AT_ONCE {
-                let host = emitter.b.ins().load(I64, MemFlagsData::trusted(), from, 8 * more as i32);
-                for element in 0..count {
-                    let (value, class) =
-                        emitter.load_element(load, host, (element * load.extend.size) as i32);
-                    let value = emitter.convert(value, class, held);
-                    let at = element * emitter.column(held) + more * held.bits() / 8;
-                    emitter.b.ins().store(MemFlagsData::trusted(), value, to, found + at as i32);
-                }
-            }
-        });
+        self.load_each_thread(load, held, (area, found));
         for (element, &slot) in load.destinations.iter().enumerate() {
             let parts = self.column_of(area, found + (element as u32 * self.column(held)) as i32, held);
             self.define(slot, Val::Many(parts), class, guard);
@@ -93,14 +80,38 @@ impl Emitter<'_> {
         for (element, value) in values.iter().enumerate() {
             self.put_column(area, given + (element as u32 * self.column(held)) as i32, value, class);
         }
-        self.each_of_warp(|emitter, lane| {
+        self.store_each_thread(store, held, values.len() as u32, (area, given));
+    }
+
+    /// Loads in all threads, from the addresses at the start of an area to behind them.
+    fn load_each_thread(&mut self, load: &Load, held: Class, (area, found): (Value, i32)) {
+        let count = load.destinations.len() as u32;
+        self.each_thread(|emitter, lane| {
+            let from = emitter.element_in(area, Class::B64, lane);
+            let to = emitter.element_in(area, held, lane);
+            for more in 0..AT_ONCE {
+                let host = emitter.b.ins().load(I64, MemFlagsData::trusted(), from, 8 * more as i32);
+                for element in 0..count {
+                    let (value, class) =
+                        emitter.load_element(load, host, (element * load.extend.size) as i32);
+                    let value = emitter.convert(value, class, held);
+                    let at = element * emitter.column(held) + more * held.bits() / 8;
+                    emitter.b.ins().store(MemFlagsData::trusted(), value, to, found + at as i32);
+                }
+            }
+        });
+    }
+
+    /// Stores in all threads, to the addresses at the start of an area what is behind them.
+    fn store_each_thread(&mut self, store: &Store, held: Class, count: u32, (area, given): (Value, i32)) {
+        let ty = scalar_type(Self::element(store.size));
+        self.each_thread(|emitter, lane| {
             let to = emitter.element_in(area, Class::B64, lane);
             let from = emitter.element_in(area, held, lane);
             for more in 0..AT_ONCE {
                 let host = emitter.b.ins().load(I64, MemFlagsData::trusted(), to, 8 * more as i32);
-                for element in 0..values.len() as u32 {
+                for element in 0..count {
                     let at = element * emitter.column(held) + more * held.bits() / 8;
-                    let ty = scalar_type(class);
                     let value = emitter.b.ins().load(ty, MemFlagsData::trusted(), from, given + at as i32);
                     emitter.b.ins().store(shared_flags(), value, host, (element * store.size) as i32);
                 }
@@ -108,9 +119,9 @@ impl Emitter<'_> {
         });
     }
 
-    /// Emits code for the first of each few threads of a warp, in a loop. The code is given the
+    /// Emits code for the first of each few threads of the group, in a loop. The code is given the
     /// number of that thread, in 64 bits.
-    fn each_of_warp(&mut self, code: impl FnOnce(&mut Self, Value)) {
+    fn each_thread(&mut self, code: impl FnOnce(&mut Self, Value)) {
         let (head, done): (Block, Block) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(head, I64);
         let zero = self.b.ins().iconst(I64, 0);
@@ -182,6 +193,11 @@ impl Emitter<'_> {
         let count = load.destinations.len() as u32;
         let (area, found) = self.area(places, count * self.column(held));
         let bits = self.bits_of_guard(guard);
+        let done = self.unless_many(places, bits, |emitter, hosts| {
+            let hosts = emitter.hosts_or_nowhere(hosts, guard);
+            let (area, found) = emitter.area(&Places::Vectors(hosts), count * emitter.column(held));
+            emitter.load_each_thread(load, held, (area, found));
+        });
         self.each_active(bits, |emitter, lane| {
             let (host, at) = emitter.place_of_lane(places, area, lane);
             let to = emitter.element_in(area, held, lane);
@@ -193,6 +209,7 @@ impl Emitter<'_> {
                 emitter.b.ins().store(MemFlagsData::trusted(), value, to, column);
             }
         });
+        self.join(done);
         for (element, &slot) in load.destinations.iter().enumerate() {
             let parts = self.column_of(area, found + (element as u32 * self.column(held)) as i32, held);
             self.define(slot, Val::Many(parts), class, own);
@@ -208,6 +225,11 @@ impl Emitter<'_> {
             self.put_column(area, given + (element as u32 * self.column(held)) as i32, value, class);
         }
         let bits = self.bits_of_guard(guard);
+        let done = self.unless_many(places, bits, |emitter, hosts| {
+            let hosts = emitter.hosts_or_nowhere(hosts, guard);
+            emitter.area(&Places::Vectors(hosts), values.len() as u32 * emitter.column(held));
+            emitter.store_each_thread(store, held, values.len() as u32, (area, given));
+        });
         self.each_active(bits, |emitter, lane| {
             let (host, at) = emitter.place_of_lane(places, area, lane);
             let from = emitter.element_in(area, held, lane);
@@ -219,6 +241,44 @@ impl Emitter<'_> {
                 emitter.b.ins().store(shared_flags(), value, host, at);
             }
         });
+        self.join(done);
+    }
+
+    /// Emits code for the case that many threads make an access to addresses in vectors, which is
+    /// then faster for all threads: those that make none go to memory of the code's own. Continues
+    /// with the other case. Returns the block behind both.
+    fn unless_many(
+        &mut self,
+        places: &Places,
+        bits: Value,
+        code: impl FnOnce(&mut Self, &[Value]),
+    ) -> Option<Block> {
+        let Places::Vectors(hosts) = places else { return None };
+        let (many, few, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let count = self.b.ins().popcnt(bits);
+        let limit = i64::from(self.lanes / 4);
+        let is_many = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, count, limit);
+        self.b.ins().brif(is_many, many, &[], few, &[]);
+        self.go_on_in(many);
+        code(self, hosts);
+        self.b.ins().jump(done, &[]);
+        self.go_on_in(few);
+        Some(done)
+    }
+
+    fn join(&mut self, done: Option<Block>) {
+        if let Some(done) = done {
+            self.b.ins().jump(done, &[]);
+            self.go_on_in(done);
+        }
+    }
+
+    /// Returns addresses where a guard holds, and those of memory of the code's own elsewhere.
+    fn hosts_or_nowhere(&mut self, hosts: &[Value], guard: &Val) -> Vec<Value> {
+        let masks = self.masks(guard, Class::B64);
+        let nowhere = self.nowhere();
+        let nowhere = self.b.ins().splat(I64X2, nowhere);
+        hosts.iter().zip(masks).map(|(&host, mask)| self.b.ins().bitselect(mask, host, nowhere)).collect()
     }
 
     /// Makes an atomic access in the threads where a guard holds, one after the other, given how one

@@ -6,6 +6,7 @@ use crate::analysis::lanewise;
 use crate::analysis::range::{self, Ranges, RowLength};
 use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::emit;
+use crate::host;
 use crate::native::{self, Kind, Native};
 use crate::wide;
 use gridloom_interp::Space;
@@ -155,6 +156,13 @@ const ACCESS_LOSES: i64 = 48;
 const PRODUCT_LOSES: i64 = 40;
 const EACH_LOSES: i64 = 36;
 
+/// What vectors lose in each pass to find which threads go on.
+const PASS_LOSES: i64 = 24;
+
+/// What vectors save for a branch inside the loop that threads take differently: for a thread alone,
+/// half of those are mispredicted.
+const BRANCH_SAVES: i64 = 236;
+
 /// Returns what vectors save, or lose if negative, for an instruction in such a loop.
 fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformity, pc: Pc) -> i64 {
     let varies = |source: Source| shapes.source(source) == Shape::Varying;
@@ -175,7 +183,7 @@ fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformit
     let is_wide = native.result.bits() == 64 || native.operands[0].bits() == 64 && map.sources().len() > 1;
     let by_register = |index: usize| matches!(map.sources().get(index), Some(&source) if varies(source));
     match native.kind {
-        Kind::Mul | Kind::MadLow if is_wide && !native.result.is_float() => -PRODUCT_LOSES,
+        Kind::Mul | Kind::MadLow if is_wide && !host::multiplies_wide_vectors() => -PRODUCT_LOSES,
         Kind::MulHigh { .. } | Kind::Min { .. } | Kind::Max { .. } if is_wide => -EACH_LOSES,
         Kind::ShiftLeft | Kind::ShiftRight { .. } if by_register(1) => -EACH_LOSES,
         Kind::Funnel { .. } if by_register(2) => -EACH_LOSES,
@@ -220,8 +228,12 @@ fn is_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniform
             let native = natives[(pc - flow.range.start) as usize].as_ref();
             saved_by_vectors(flow, native, shapes, pc)
         };
+        let branches = range
+            .clone()
+            .filter(|&pc| matches!(flow.instruction(pc).op, Op::Branch { .. }) && !leaves(pc) && differs(pc));
+        let saved = range.clone().map(saved).sum::<i64>() + BRANCH_SAVES * branches.count() as i64;
         all += range.len();
-        if range.clone().any(|pc| leaves(pc) && differs(pc)) && range.clone().map(saved).sum::<i64>() < 0 {
+        if range.clone().any(|pc| leaves(pc) && differs(pc)) && saved < PASS_LOSES {
             alone += range.len();
         }
     }
