@@ -1,7 +1,7 @@
 //! Accesses of some threads of a group.
 //!
 //! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some
-//! thread loads from the page. Otherwise the threads make it in a loop ([`each_active`]). Only the
+//! thread loads from the page. Otherwise the threads make it in a loop (`each_active`). Only the
 //! addresses of threads that make the access are checked. Where elements are a step apart and it is rare, the
 //! runtime makes the accesses one by one: to write them out for each thread is most of what
 //! compiling a small kernel takes.

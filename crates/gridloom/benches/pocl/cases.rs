@@ -1,5 +1,7 @@
 //! The kernels of the comparison: arguments, sizes, and the allowed difference.
 
+use crate::families;
+
 /// An argument of a kernel.
 pub(crate) enum Value {
     /// Memory that is compared afterwards as `f32`, within the case's tolerance.
@@ -28,30 +30,30 @@ pub(crate) struct Case {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Numbers(u32);
+pub(crate) struct Numbers(u32);
 
 impl Numbers {
-    fn next(&mut self) -> u32 {
+    pub(crate) fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // Mixed, because neighbours of the sequence alone have related bits.
         let mixed = (self.0 ^ self.0 >> 15).wrapping_mul(0x2c1b_3c6d);
         (mixed ^ mixed >> 12) >> 8
     }
 
-    fn floats(&mut self, count: usize) -> Vec<f32> {
+    pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.next() as f32 / (1 << 24) as f32).collect()
     }
 
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| (self.next() >> 8) as u8).collect()
     }
 
-    fn words(&mut self, count: usize) -> Vec<u8> {
+    pub(crate) fn words(&mut self, count: usize) -> Vec<u8> {
         words((0..count).map(|_| self.next()))
     }
 }
 
-fn words(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
+pub(crate) fn words(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
     values.into_iter().flat_map(u32::to_ne_bytes).collect()
 }
 
@@ -315,6 +317,7 @@ pub(crate) fn all(quick: bool) -> Vec<Case> {
         1e-3,
     );
     cases.extend(idioms(numbers, quick));
+    cases.extend(families::cases(numbers, quick));
     cases
 }
 

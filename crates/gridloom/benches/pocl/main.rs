@@ -11,6 +11,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it found")]
 
 mod cases;
+mod families;
 mod opencl;
 
 use std::error::Error;
@@ -226,9 +227,13 @@ fn compare_all() -> Result<()> {
     let clock = if on_processor { Clock::Processor } else { Clock::Wall };
     let quick = words.iter().any(|word| word == "--quick");
     let chosen: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
-    let opencl = OpenCl::open(concat!(include_str!("kernels.cl"), include_str!("idioms.cl")))?;
+    let opencl = OpenCl::open(concat!(
+        include_str!("kernels.cl"),
+        include_str!("idioms.cl"),
+        include_str!("families.cl")
+    ))?;
     let device = Device::cpu()?;
-    let modules = [include_str!("kernels.ptx"), include_str!("idioms.ptx")];
+    let modules = [include_str!("kernels.ptx"), include_str!("idioms.ptx"), include_str!("families.ptx")];
     let modules =
         modules.into_iter().map(|ptx| device.load_ptx(ptx)).collect::<gridloom::Result<Vec<_>>>()?;
     println!("PoCL: {}", opencl.version);
