@@ -83,7 +83,8 @@ pub struct Listing {
     pub name: String,
     /// The intermediate code (CLIF) of Cranelift.
     pub clif: String,
-    /// The machine code: instructions, or on hosts with AVX-512 their bytes, for a disassembler.
+    /// The machine code. On hosts with AVX-512 it is the bytes of the instructions, unless the feature
+    /// `disassembly` is on.
     pub assembly: String,
 }
 

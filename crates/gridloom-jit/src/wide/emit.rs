@@ -4,7 +4,9 @@ use super::allocate::Placed;
 use super::codes::{VMOVAPS, VMOVUPS, VMOVUPS_STORE, arithmetic};
 use super::encode::{Assembler, Code, Condition, Fields, Place, Rm};
 use super::inst::*;
+use super::listing;
 use regalloc2::{Allocation, Block, Edit, Function, InstOrEdit, Output};
+use std::ops::Range;
 
 /// Bytes of a page of the stack, of which none is left out.
 const PAGE: i32 = 4096;
@@ -44,25 +46,29 @@ pub(crate) struct MachineCode {
     pub(crate) bytes: Vec<u8>,
     /// Where each block starts that has any code.
     blocks: Vec<(usize, usize)>,
-    /// Where each instruction starts.
+    /// Where each instruction starts, and where the last ends.
     instructions: Vec<usize>,
 }
 
 impl MachineCode {
-    /// Returns the code as text for people: blocks, and the bytes of each instruction.
+    /// Returns the code as text for people: blocks and their instructions.
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         let mut blocks = self.blocks.iter().peekable();
-        let ends = self.instructions.iter().skip(1).copied().chain([self.bytes.len()]);
-        for (&start, end) in self.instructions.iter().zip(ends) {
-            while let Some((_, number)) = blocks.next_if(|(at, _)| *at <= start) {
+        for instruction in self.instructions() {
+            while let Some((_, number)) = blocks.next_if(|(at, _)| *at <= instruction.start) {
                 text.push_str(&format!("block{number}:\n"));
             }
-            let bytes: Vec<String> =
-                self.bytes[start..end].iter().map(|byte| format!("{byte:02x}")).collect();
-            text.push_str(&format!("  {}\n", bytes.join(" ")));
+            text.push_str(&format!("  {}\n", listing::line(&self.bytes, instruction)));
         }
         text
+    }
+
+    /// Returns where each instruction is, in order. Between some of them there are others, which belong
+    /// to the one before.
+    pub(super) fn instructions(&self) -> impl Iterator<Item = Range<usize>> {
+        let ends = self.instructions.iter().skip(1).copied();
+        self.instructions.iter().copied().zip(ends).map(|(start, end)| start..end)
     }
 }
 
@@ -432,6 +438,7 @@ impl Emitter<'_> {
 
     /// Adds the constants and fills in all distances.
     fn finish(mut self, constants: &[Vec<u8>]) -> MachineCode {
+        // The end of the last.
         self.instructions.push(self.assembler.code.len());
         self.instructions.dedup();
         for &Jump { at, target, from } in &self.jumps {

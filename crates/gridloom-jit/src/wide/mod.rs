@@ -9,6 +9,7 @@ mod emit;
 mod encode;
 mod inst;
 pub(crate) mod intrinsic;
+mod listing;
 mod masks;
 mod preserve;
 mod select;

@@ -94,12 +94,12 @@ fn run(machine: &Machine, operands: &[u8]) -> Vec<u8> {
 }
 
 /// Compares both generators, where one makes results of `lengths[0]` bytes and Cranelift of
-/// `lengths[1]`.
+/// `lengths[1]`. A disassembler must know what is made.
 fn compare(name: &str, element: Type, lengths: [usize; 2], make: Make) {
     if !super::is_available() {
         return;
     }
-    let ours = Machine::compile_wide(false, |func, _| {
+    let ours = Machine::compile_wide(true, |func, _| {
         build(func, element, lengths[0], make);
         Ok(())
     });
@@ -109,6 +109,8 @@ fn compare(name: &str, element: Type, lengths: [usize; 2], make: Make) {
     });
     let (ours, theirs) =
         (ours.unwrap_or_else(|error| panic!("{name} of {element}: {error}")), theirs.expect(name));
+    let [_, listing] = ours.listing.as_ref().expect("it was requested");
+    assert!(listing.contains("ret") && !listing.contains("(bad)"), "{name} of {element}: {listing}");
     let mut seed = 0x9e37_79b9_7f4a_7c15;
     for _ in 0..200 {
         let operands = operands(element, &mut seed);
