@@ -62,7 +62,9 @@ pub(crate) struct Assembly {
     /// The number of conditions in shared memory.
     condition_count: u64,
     inlined: usize,
+    /// The number of registers between inlined kernels, and how their names and those of labels begin.
     glue: usize,
+    glue_name: String,
 }
 
 /// The reason why kernels could not be combined.
@@ -91,6 +93,7 @@ impl Assembly {
             condition_count: 0,
             inlined: 0,
             glue: 0,
+            glue_name: "glue".into(),
         }
     }
 

@@ -336,6 +336,38 @@ fn a_prefixed_kernel_runs_where_its_decision_holds_and_does_nothing_elsewhere() 
 }
 
 #[test]
+fn a_prefixed_kernel_can_get_another_prefix() {
+    let mut rewritten_cases = 0;
+    for known in cases() {
+        let case = &known.case;
+        let first = source(&known.text, &case.kernel);
+        let prefix = Prefix { gates: [Gate::Word(Predicate::NonZero)].into(), ..Prefix::default() };
+        let Ok(module) = prefixed(&first, &prefix) else { continue };
+        let second = source(&module.to_string(), &case.kernel);
+        let module = prefixed(&second, &prefix).unwrap();
+        let text = module.to_string();
+        let parsed = gridloom_ptx::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(gridloom_ptx::check(&parsed), [], "{text}");
+        for device in devices() {
+            let kernel = kernel(&device, &text, &case.kernel).unwrap();
+            let expected = original(&device, &known, &first);
+            for decisions in [[1u32, 1], [1, 0], [0, 1]] {
+                let (mut params, memory) = arguments(&device, &first, case);
+                let before = contents(&device, &memory);
+                let words = decisions.map(|decision| buffer(&device, &decision.to_le_bytes()));
+                params.resize(params.len().next_multiple_of(8), 0);
+                words.iter().for_each(|word| params.extend(word.address().to_le_bytes()));
+                launch(&device, &kernel, (case.grid, case.block, case.shared), &params).unwrap();
+                let expected = if decisions == [1, 1] { &expected } else { &before };
+                assert_eq!(&contents(&device, &memory), expected, "{} {}", known.file, case.kernel);
+            }
+        }
+        rewritten_cases += 1;
+    }
+    assert!(rewritten_cases > 100, "{rewritten_cases} cases");
+}
+
+#[test]
 fn a_kernel_that_starts_early_waits_first() {
     for known in cases() {
         let source = source(&known.text, &known.case.kernel);

@@ -16,16 +16,27 @@ use crate::rewrite::source::STEP_BARRIER;
 use super::Assembly;
 
 impl Assembly {
+    /// Chooses names that the body does not have yet, for example because it is that of a rewritten
+    /// kernel.
+    pub(super) fn name_glue(&mut self) {
+        let registers = self.body.registers.groups().iter().map(|group| &group.name);
+        let labels = self.body.labels.iter().map(|label| &label.name);
+        let names: Vec<&String> = registers.chain(labels).collect();
+        while names.iter().any(|name| name[1..].starts_with(&self.glue_name)) {
+            self.glue_name.push('_');
+        }
+    }
+
     pub(crate) fn register(&mut self, ty: ScalarType) -> RegId {
         self.glue += 1;
-        let name = format!("%glue{}", self.glue);
+        let name = format!("%{}{}", self.glue_name, self.glue);
         self.body.registers.declare(&name, None, ty, Span::default()).expect("fewer registers than numbers")
     }
 
     /// Creates a label that is not placed yet.
     pub(crate) fn label(&mut self) -> LabelId {
         let id = LabelId(self.body.labels.len() as u32);
-        let name = format!("$glue_{}", id.0);
+        let name = format!("${}_{}", self.glue_name, id.0);
         self.body.labels.push(Label { name, target: u32::MAX, span: Span::default() });
         id
     }

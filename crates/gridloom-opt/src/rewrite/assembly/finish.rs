@@ -156,6 +156,7 @@ impl Assembly {
         // follow them.
         let instructions = std::mem::take(&mut body.instructions);
         self.body = *body;
+        self.name_glue();
         let first_label = self.body.labels.len();
         prefix(&mut self, &added);
         let shift = self.body.instructions.len() as u32;
