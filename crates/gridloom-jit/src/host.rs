@@ -147,6 +147,11 @@ impl Machine {
         let isa = target()?;
         let mut context = spare_context();
         let result = build(&mut context.func, &isa).and_then(|()| {
+            if cfg!(debug_assertions)
+                && let Err(errors) = cranelift_codegen::verify_function(&context.func, &*isa)
+            {
+                panic!("{errors} in {}", context.func);
+            }
             let code = wide::generate(&context.func)?;
             let listing = list.then(|| [context.func.to_string(), code.listing()]);
             Ok((code, listing))

@@ -9,7 +9,7 @@ use super::memory::shared_flags;
 use super::value::{Val, scalar_type};
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, MemoryOperand, Store};
@@ -276,8 +276,8 @@ impl Emitter<'_> {
     /// Returns addresses where a guard holds, and those of memory of the code's own elsewhere.
     fn hosts_or_nowhere(&mut self, hosts: &[Value], guard: &Val) -> Vec<Value> {
         let masks = self.masks(guard, Class::B64);
-        let nowhere = self.nowhere();
-        let nowhere = self.b.ins().splat(I64X2, nowhere);
+        let nowhere = Val::One(self.nowhere());
+        let nowhere = self.vectors(&nowhere, Class::B64)[0];
         hosts.iter().zip(masks).map(|(&host, mask)| self.b.ins().bitselect(mask, host, nowhere)).collect()
     }
 
