@@ -47,7 +47,10 @@ fn every_node_has_its_times_and_the_results_are_those_of_a_launch() {
         let both = thread("one").is_some() && thread("one") == thread("two");
         assert_eq!(profile.critical_path.len(), if both { 5 } else { 4 }, "{profile:#}");
         let text = profile.to_string();
-        assert!(text.contains("mix") && text.contains("GB/s"), "{text}");
+        assert!(text.contains("mix"), "{text}");
+        // A rate is shown where the time tells one. On a busy machine it may not.
+        let has_rate = ["fill", "copy"].iter().any(|name| row(&profile, name).bytes_per_second().is_some());
+        assert_eq!(text.contains("GB/s"), has_rate, "{text}");
         Ok(())
     });
 }
