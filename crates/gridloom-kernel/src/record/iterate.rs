@@ -247,6 +247,39 @@ impl<T: Step> Iterate for StepBy<Range<V<T>>> {
     }
 }
 
+impl<T: Step> Stridable for RangeInclusive<V<T>> {
+    type Strided = StepBy<Self>;
+
+    fn strided(self, by: V<usize>) -> StepBy<Self> {
+        StepBy(self, by)
+    }
+}
+
+impl<T: Step> Iterate for StepBy<RangeInclusive<V<T>>> {
+    type State = (V<T>, V<T>, V<usize>);
+    type Item = V<T>;
+
+    fn start(self) -> Self::State {
+        check_stride(self.1);
+        let (start, end) = self.0.into_inner();
+        (var(start), end, self.1)
+    }
+
+    fn next((now, end, _): &Self::State, around: Label) -> V<T> {
+        leave_unless(around, le(now.get(), *end));
+        now.get()
+    }
+
+    fn step((now, end, by): &Self::State) {
+        let left: V<T::Unsigned> = super::convert::cast(end.get().wrapping_sub(now.get()));
+        let left: V<usize> = super::convert::cast(left);
+        let is_last = if_begin(lt(left, *by));
+        leave_this_loop();
+        if_end(is_last);
+        now.assign(now.get().wrapping_add(super::convert::cast(*by)));
+    }
+}
+
 fn current_line() -> u32 {
     with(|r| r.line_now())
 }

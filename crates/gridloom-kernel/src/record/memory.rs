@@ -390,6 +390,22 @@ fn each_index(count: usize, act: impl Fn(V<usize>)) {
     loop_end(around);
 }
 
+/// An index of an array of a thread.
+#[diagnostic::on_unimplemented(
+    message = "device code cannot index an array of a thread with `{Self}`",
+    note = "index one element with a `usize`, or go over a part with `array.iter().skip(from).take(count)`"
+)]
+pub trait ArrayIndex {
+    #[doc(hidden)]
+    fn index(self) -> V<usize>;
+}
+
+impl ArrayIndex for V<usize> {
+    fn index(self) -> V<usize> {
+        self
+    }
+}
+
 impl<T: KernelType, const N: usize> V<[T; N]> {
     pub(crate) fn place_of(self, index: V<usize>) -> V<T> {
         with(|r| {
@@ -430,14 +446,27 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
     }
 
     /// `array[index]`.
-    pub fn __at(self, index: V<usize>, line: u32, what: &str) -> V<T> {
+    pub fn __at<I: ArrayIndex>(self, index: I, line: u32, what: &str) -> V<T> {
+        with(|r| r.at(line));
+        self.checked_place(index.index(), what)
+    }
+
+    fn checked_place(self, index: V<usize>, what: &str) -> V<T> {
         with(|r| {
-            r.at(line);
             let index = index.operand(r);
             let is_inside = compare(r, "setp.lt", Ty::U64, index, Operand::Imm(Ty::U64, N as u64));
             r.check_index(is_inside, what);
         });
         self.place_of(index)
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn swap(self, a: V<usize>, b: V<usize>) {
+        const OUTSIDE: &str = "index out of bounds of an array";
+        let (a, b) = (self.checked_place(a, OUTSIDE), self.checked_place(b, OUTSIDE));
+        let (of_a, of_b) = (a.get(), b.get());
+        a.assign(of_b);
+        b.assign(of_a);
     }
 
     /// Does what the method of the standard library does. The caller promises that the index is in

@@ -17,7 +17,7 @@ impl Translator {
             return self.refuse(span, "device code names a struct by its path");
         }
         let path = match (&self.self_type, literal.path.is_ident("Self")) {
-            (Some(self_type), true) => quote!(#self_type),
+            (Some(self_type), true) => in_expression(self_type),
             _ => literal.path.to_token_stream(),
         };
         if let Some((owner, variant)) = self.variant(&literal.path)
@@ -145,7 +145,7 @@ impl Translator {
         span: Span,
     ) -> TokenStream {
         let path = match (&self.self_type, function.path.is_ident("Self")) {
-            (Some(self_type), true) => quote!(#self_type),
+            (Some(self_type), true) => in_expression(self_type),
             _ => function.to_token_stream(),
         };
         if let Some((owner, variant)) = self.variant(&function.path) {
@@ -274,6 +274,18 @@ impl Translator {
             quote_spanned!(here(span)=> |#(#params),*| #output { #(#bindings)* #body })
         })
     }
+}
+
+/// Returns a type as it is named in an expression: `Type::<T>`.
+fn in_expression(ty: &syn::Type) -> TokenStream {
+    let mut ty = ty.clone();
+    if let syn::Type::Path(named) = &mut ty
+        && let Some(last) = named.path.segments.last_mut()
+        && let syn::PathArguments::AngleBracketed(arguments) = &mut last.arguments
+    {
+        arguments.colon2_token = Some(syn::Token![::](Span::call_site()));
+    }
+    ty.to_token_stream()
 }
 
 fn path_without_last(path: &Path) -> TokenStream {

@@ -26,6 +26,7 @@ mod loading;
 mod numbers;
 mod optimized;
 mod optimized_results;
+mod ordinary;
 mod programs;
 mod structures;
 mod traits;
