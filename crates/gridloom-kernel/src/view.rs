@@ -216,11 +216,14 @@ impl<T: KernelType> View2Twin<T> {
 impl<T: KernelType> View3<'_, T> {
     #[doc(hidden)]
     pub fn __twin_new(elements: Slice<T>, width: V<usize>, height: V<usize>) -> View3Twin<T> {
-        let (plane, is_lost) = width.overflowing_mul(height);
-        let is_some = lt(crate::record::lit(0), plane);
-        require_now(bit_and(is_some, crate::record::not(is_lost), 0), NO_WIDTH);
+        let (_, is_lost) = width.overflowing_mul(height);
+        let is_some = |size| lt(crate::record::lit(0), size);
+        let is_area = bit_and(is_some(width), is_some(height), 0);
+        require_now(bit_and(is_area, crate::record::not(is_lost), 0), NO_WIDTH);
         let (elements, width, height) = (elements.get_twin(), get(&width), get(&height));
-        View3Twin { elements, width, height, depth: divide(elements.len(), plane) }
+        // The product of both may not fit into 32 bits where they do.
+        let depth = divide(divide(elements.len(), width), height);
+        View3Twin { elements, width, height, depth }
     }
 }
 

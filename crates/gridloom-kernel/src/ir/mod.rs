@@ -123,6 +123,11 @@ pub(crate) enum Stmt {
         fails_when: bool,
         site: Site,
     },
+    /// States that the condition holds here, which the caller of an `unsafe` function promises.
+    /// The optimiser uses it; nothing is printed for it.
+    Promise {
+        cond: Operand,
+    },
     /// Leaves the launch with an error.
     Fail(Site),
     If {
@@ -242,7 +247,7 @@ impl Stmt {
     pub(crate) fn reads(&self, visit: &mut impl FnMut(&Operand)) {
         match self {
             Stmt::Inst(inst) => inst.args.iter().for_each(&mut *visit),
-            Stmt::Check { cond, .. } | Stmt::If { cond, .. } => visit(cond),
+            Stmt::Check { cond, .. } | Stmt::Promise { cond } | Stmt::If { cond, .. } => visit(cond),
             Stmt::Break { when: Some((cond, _)), .. } => visit(cond),
             Stmt::SameForAll { value, .. } => visit(value),
             Stmt::SetCondition { handle, value } => {

@@ -25,6 +25,8 @@ struct Printer<'a> {
     /// How many registers each class has.
     counts: HashMap<Class, u32>,
     body: String,
+    /// What stands behind the body.
+    cold: String,
     /// The places that a check jumps to.
     used_sites: Vec<Site>,
     labels: u32,
@@ -51,6 +53,7 @@ impl<'a> Printer<'a> {
             numbers,
             counts,
             body: String::new(),
+            cold: String::new(),
             used_sites: Vec::new(),
             labels: 0,
             strings: Vec::new(),
@@ -234,11 +237,21 @@ impl<'a> Printer<'a> {
             }
             Stmt::Continue(label) => self.line(&format!("bra $C{};", label.0)),
             Stmt::Exit => self.line("ret;"),
-            Stmt::SameForAll { .. } => {}
+            Stmt::SameForAll { .. } | Stmt::Promise { .. } => {}
         }
     }
 
     fn branch(&mut self, cond: &Operand, then: &[Stmt], otherwise: &[Stmt]) {
+        // What ends in a failure stands behind all other code.
+        if then.is_empty() && matches!(otherwise.last(), Some(Stmt::Fail(_))) {
+            let label = self.label();
+            self.jump_if(cond, false, &label);
+            let body = std::mem::take(&mut self.body);
+            self.statements(otherwise);
+            let which = std::mem::replace(&mut self.body, body);
+            self.cold.push_str(&format!("{label}:\n{which}"));
+            return;
+        }
         let end = self.label();
         if otherwise.is_empty() {
             self.jump_if(cond, false, &end);
@@ -283,6 +296,7 @@ impl<'a> Printer<'a> {
         if self.used_sites.is_empty() {
             return;
         }
+        self.body.push_str(&std::mem::take(&mut self.cold));
         for site in self.used_sites.clone() {
             self.body.push_str(&format!("$F{}:\n", site.0));
             self.line(&format!("call __fail{};", site.0));

@@ -154,6 +154,7 @@ impl Analysis<'_> {
                     }
                 }
                 Stmt::Check { .. }
+                | Stmt::Promise { .. }
                 | Stmt::Fail(_)
                 | Stmt::Exit
                 | Stmt::Barrier

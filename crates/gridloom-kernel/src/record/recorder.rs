@@ -254,10 +254,13 @@ impl Recorder {
         }
     }
 
-    /// Fails the launch where an index is not in range, unless that was promised.
+    /// Fails the launch where an index is not in range. Where that was promised, the optimiser
+    /// knows it instead.
     pub(crate) fn check_index(&mut self, is_inside: Operand, message: &str) {
-        if !self.is_unchecked {
-            self.check(is_inside, false, message);
+        match is_inside {
+            cond if !self.is_unchecked => self.check(cond, false, message),
+            Operand::Imm(..) => {}
+            cond => self.push(Stmt::Promise { cond }),
         }
     }
 

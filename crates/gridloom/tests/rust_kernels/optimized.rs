@@ -53,7 +53,9 @@ fn an_index_that_may_be_outside_is_checked() -> Result<()> {
         }
     }
     let ptx = ptx(program::load(&Device::cpu()?));
-    assert_eq!(count(&ptx, "bra $F"), 2, "{ptx}");
+    // One branch for both checks, behind which the one that failed is found.
+    assert_eq!((count(&ptx, "bra $F"), count(&ptx, "bra.uni $F2")), (1, 1), "{ptx}");
+    assert_eq!(count(&ptx, "and.pred"), 1, "{ptx}");
     Ok(())
 }
 
@@ -124,5 +126,63 @@ fn one_value_is_computed_once() -> Result<()> {
     let ptx = ptx(program::load(&Device::cpu()?));
     assert_eq!(count(&ptx, "mul.lo.u32"), 1, "{ptx}");
     assert_eq!(count(&ptx, "%tid.x"), 1, "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn a_promised_index_is_computed_in_32_bits() -> Result<()> {
+    #[kernel]
+    fn program(width: usize, x: &[f32], out: Out<f32>) {
+        if let Some(((column, row), out)) = out.mine_2d(width) {
+            *out = x[row.wrapping_add(1).wrapping_mul(width).wrapping_sub(column)];
+        }
+    }
+    // SAFETY: it is not launched.
+    let promised = ptx(unsafe { program::load_unchecked(&Device::cpu()?) });
+    let checked = ptx(program::load(&Device::cpu()?));
+    // The version for launches of ordinary size ends where the other one starts.
+    let small = |ptx: &str| ptx.split("$L1:").next().unwrap_or_default().to_owned();
+    assert_eq!(count(&small(&promised), "sub.u32"), 1, "{promised}");
+    assert_eq!(count(&small(&promised), "sub.u64"), 0, "{promised}");
+    assert_eq!((count(&promised, "bra $F"), count(&checked, "bra $F")), (0, 2), "{promised}{checked}");
+    Ok(())
+}
+
+#[test]
+fn a_short_loop_does_four_passes_at_once_with_one_address() -> Result<()> {
+    #[kernel]
+    fn program(x: &[f32], out: Out<f32>) {
+        if let Some((_, out)) = out.mine() {
+            let mut sum = 0.0;
+            for k in 0..x.len() {
+                sum += x[k];
+            }
+            *out = sum;
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    // The version for launches of ordinary size: four passes and the rest.
+    let ptx = ptx.split("$L1:").next().unwrap_or_default();
+    assert_eq!(count(&ptx, "ld.global.nc.f32"), 5, "{ptx}");
+    assert_eq!(count(&ptx, "+12]"), 1, "{ptx}");
+    assert_eq!(count(&ptx, "bra $F"), 0, "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn a_loop_that_is_left_in_the_middle_keeps_its_passes() -> Result<()> {
+    #[kernel]
+    fn program(x: &[f32], out: Out<f32>) {
+        if let Some((_, out)) = out.mine() {
+            for k in 0..x.len() {
+                if x[k] < 0.0 {
+                    break;
+                }
+                *out += x[k];
+            }
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert!(!ptx.contains("+12]"), "{ptx}");
     Ok(())
 }

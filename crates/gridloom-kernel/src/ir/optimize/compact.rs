@@ -44,7 +44,7 @@ fn list(stmts: &mut [Stmt], visit: &mut impl FnMut(&mut Reg)) {
                     visit(dst);
                 }
             }
-            Stmt::Check { cond, .. } | Stmt::If { cond, .. } => operand(cond, visit),
+            Stmt::Check { cond, .. } | Stmt::Promise { cond } | Stmt::If { cond, .. } => operand(cond, visit),
             Stmt::Break { when: Some((cond, _)), .. } => operand(cond, visit),
             Stmt::SameForAll { value, .. } => operand(value, visit),
             Stmt::SetCondition { handle, value } => {

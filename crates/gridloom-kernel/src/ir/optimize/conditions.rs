@@ -182,6 +182,22 @@ impl Pass<'_> {
             return Some(narrow);
         }
         if width == 64
+            && let Some((a, b)) = self.signed_halves(a, b)
+        {
+            let op: &'static str = match order {
+                "eq" => "setp.eq",
+                "ne" => "setp.ne",
+                "lt" => "setp.lt",
+                "le" => "setp.le",
+                "gt" => "setp.gt",
+                "ge" => "setp.ge",
+                _ => return None,
+            };
+            let narrow = self.two(op, if is_signed { "s32" } else { "u32" }, Ty::Bool, a, b)?;
+            self.note_same(narrow, op, suffix, whole);
+            return Some(narrow);
+        }
+        if width == 64
             && !is_signed
             && let "lt" | "ge" = order
             && let (Some(a), Some(b)) = (self.low_difference(a, b), self.narrow(b))

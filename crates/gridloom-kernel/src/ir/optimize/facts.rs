@@ -171,6 +171,35 @@ impl Pass<'_> {
             let from = Range::new(range.low << count, ((range.high + 1) << count) - 1);
             self.limit(inner, from.and(Range::of_bits(width, false)), width, false);
         }
+        // What it was put together from, and what a product with a number is of.
+        if !is_signed
+            && range.low >= 0
+            && let Some(expr) = self.expr(value)
+            && let [Arg::Value(one), Arg::Value(other)] = expr.args[..]
+        {
+            let below = Range::new(0, range.high);
+            match (&*expr.op, integer_suffix(expr.suffix)) {
+                ("or", Some((of, false))) if of == width => {
+                    self.limit(one, below, width, false);
+                    self.limit(other, below, width, false);
+                }
+                ("mul.wide", Some((32, false))) => {
+                    if let Some(times) = self.constant_of(other).filter(|&times| times > 0) {
+                        self.limit(one, Range::new(0, range.high / i128::from(times)), 32, false);
+                    }
+                }
+                // The one number that the sum with a number is in the range for.
+                ("add", Some((of, _))) if of == width => {
+                    if let Some(more) = self.constant_of(other).map(|bits| number(bits, width, true)) {
+                        let from = range.minus(Range::one(more));
+                        if from.is_in(Range::of_bits(width, false)) {
+                            self.limit(one, from, width, false);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
         // The low half of what fits into it.
         if let Some(expr) = self.expr(value)
             && let ("cvt", "u32.u64", [Arg::Value(inner)]) = (&*expr.op, expr.suffix, &expr.args[..])

@@ -6,7 +6,9 @@
 //! | [`structure`] | turns blocks that are left into branches, and removes jumps to the next statement |
 //! | [`values`] | computes each value once, folds constants, drops checks that cannot fail, computes in 32 bits what fits, unrolls short loops |
 //! | [`select`] | chooses between values instead of branching where that is cheap |
+//! | [`unroll_by_four`] | does four passes of a short loop at once |
 //! | [`merge`] | checks neighbouring indices at once |
+//! | [`combine`] | makes checks that follow each other one branch |
 //! | [`sink`] | computes values in the branch that uses them |
 //! | [`fuse`] | fuses products with sums, in kernels that ask for it |
 //! | [`liveness`] | removes what nobody reads |
@@ -15,6 +17,7 @@
 
 mod addresses;
 mod atomics;
+mod combine;
 mod compact;
 mod conditions;
 mod facts;
@@ -29,6 +32,7 @@ mod select;
 mod sink;
 mod structure;
 mod unroll;
+mod unroll_by_four;
 mod values;
 mod version;
 
@@ -98,20 +102,28 @@ fn fixed_special(name: &str, rules: &ShapeRules) -> Option<u32> {
 
 fn run_passes(program: &mut Program) {
     structure::run(&mut program.body);
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
+        // What the last round computes is what is left: nothing is computed for promises alone.
+        if round == ROUNDS - 1 {
+            remove_promises(&mut program.body);
+        }
         values::run(program);
         structure::run(&mut program.body);
         liveness::run(program);
         select::run(program);
         sink::run(program);
     }
+    unroll_by_four::run(program);
+    values::run(program);
     merge::run(program);
     if program.is_fused {
         fuse::run(program);
     }
     values::run(program);
     structure::run(&mut program.body);
+    remove_promises(&mut program.body);
     liveness::run(program);
+    combine::run(program);
     atomics::run(program);
 }
 
@@ -120,6 +132,14 @@ fn remove_questions(list: &mut Vec<Stmt>) {
     list.retain(|stmt| !matches!(stmt, Stmt::SameForAll { .. } | Stmt::Reached { .. }));
     for stmt in list {
         stmt.inner_mut().into_iter().flatten().for_each(remove_questions);
+    }
+}
+
+/// Removes promises, which the passes before have used.
+fn remove_promises(list: &mut Vec<Stmt>) {
+    list.retain(|stmt| !matches!(stmt, Stmt::Promise { .. }));
+    for stmt in list {
+        stmt.inner_mut().into_iter().flatten().for_each(remove_promises);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::fold::{integer_suffix, number};
+use super::fold::{held, integer_suffix, number};
 use super::range::{Range, filled};
 use super::ranges::{DEPTH, values};
 use super::values::{Arg, Expr, Number, Pass};
@@ -37,6 +37,19 @@ impl Pass<'_> {
     }
 
     pub(super) fn low_half_within(&mut self, value: Number, depth: usize) -> Option<Number> {
+        let low = self.low_half_of(value, depth)?;
+        let range = self.range_as(value, 64, false, DEPTH);
+        // The low half is the whole value here.
+        if range.is_in(Range::of_bits(32, false))
+            && self.ty(low).class() == Class::B32
+            && !self.range_as(low, 32, false, DEPTH).is_in(range)
+        {
+            self.limit(low, range, 32, false);
+        }
+        Some(low)
+    }
+
+    fn low_half_of(&mut self, value: Number, depth: usize) -> Option<Number> {
         if self.ty(value).class() != Class::B64 {
             return None;
         }
@@ -85,9 +98,10 @@ impl Pass<'_> {
 
     /// Returns the value of 32 bits that a value of 64 bits extends.
     pub(super) fn narrow(&mut self, value: Number) -> Option<Number> {
-        if self.ty(value).class() != Class::B64
-            || !self.range_as(value, 64, false, DEPTH).is_in(Range::of_bits(32, false))
-        {
+        if self.ty(value).class() != Class::B64 {
+            return None;
+        }
+        if !self.range_as(value, 64, false, DEPTH).is_in(Range::of_bits(32, false)) {
             return None;
         }
         self.low_half_within(value, 4)
@@ -112,6 +126,45 @@ impl Pass<'_> {
             return None;
         }
         self.low_half_within(value, 4)
+    }
+
+    /// Returns the numbers that a value of 64 bits can be as a signed number, where it is a sum or
+    /// difference of small numbers.
+    fn signed_range(&self, value: Number, depth: usize) -> Option<Range> {
+        if let Some(bits) = self.constant_of(value) {
+            return Some(Range::one(i128::from(bits as i64)));
+        }
+        let range = self.range_as(value, 64, false, DEPTH);
+        if range.is_in(Range::of_bits(63, false)) {
+            return Some(range);
+        }
+        let expr = self.expr(value).filter(|_| depth > 0)?;
+        let args = values(&expr.args)?;
+        if !matches!(expr.suffix, "u64" | "s64") {
+            return None;
+        }
+        let part = |index: usize| self.signed_range(args[index], depth - 1);
+        let sum = match &*expr.op {
+            "add" => part(0)?.plus(part(1)?),
+            "sub" => part(0)?.minus(part(1)?),
+            _ => return None,
+        };
+        sum.is_in(Range::of_bits(64, true)).then_some(sum)
+    }
+
+    /// Returns the low halves of two values that each are their halves with the sign extended, which
+    /// keeps the order of signed and of unsigned numbers.
+    pub(super) fn signed_halves(&mut self, a: Number, b: Number) -> Option<(Number, Number)> {
+        let word = Range::of_bits(32, true);
+        let fits = |pass: &Self, value| pass.signed_range(value, 3).is_some_and(|range| range.is_in(word));
+        if !fits(self, a) || !fits(self, b) {
+            return None;
+        }
+        let mut half = |value| match self.constant_of(value) {
+            Some(bits) => Some(self.constant(Ty::I32, held(Ty::I32, i128::from(bits as i64)))),
+            None => self.low_half_within(value, 4),
+        };
+        Some((half(a)?, half(b)?))
     }
 
     pub(super) fn widened(&mut self, value: Number) -> Option<Number> {
@@ -173,6 +226,17 @@ impl Pass<'_> {
                     return self.two("add", suffix, ty, x, sum);
                 }
             }
+            // The number last, where it can become part of an address.
+            ("add", &[a, b]) => {
+                let parts = [(a, b), (b, a)].into_iter().find_map(|(whole, sum)| {
+                    let (part, number) = self.sum_with_number(sum, suffix)?;
+                    Some((whole, part, number))
+                });
+                if let Some((whole, part, number)) = parts {
+                    let sum = self.two("add", suffix, ty, whole, part)?;
+                    return self.two("add", suffix, ty, sum, number);
+                }
+            }
             ("sub", &[a, b]) => {
                 if let Some(bits) = known[1] {
                     let of = self.ty(b);
@@ -220,10 +284,48 @@ impl Pass<'_> {
             }
             _ => {}
         }
-        if width == 64 && !is_signed {
-            return self.in_32_bits(op, suffix, ty, &args);
+        match &**op {
+            "mul.wide" | "mad.wide" if suffix == "u32" => self.product_in_32_bits(op, ty, &args),
+            _ if width == 64 && !is_signed => self.in_32_bits(op, suffix, ty, &args),
+            _ => None,
         }
-        None
+    }
+
+    /// Returns a product that widens, and its sum, in 32 bits, where the result fits.
+    fn product_in_32_bits(&mut self, op: &str, ty: Ty, args: &[Number]) -> Option<Number> {
+        if ty.class() != Class::B64 || !self.fits_in_32(op, "u32", args) {
+            return None;
+        }
+        let low = match *args {
+            [a, b] => self.two("mul.lo", "u32", Ty::U32, a, b)?,
+            [a, b, c] => {
+                let c = self.narrow(c)?;
+                let args = vec![Arg::Value(a), Arg::Value(b), Arg::Value(c)];
+                self.make("mad.lo".into(), "u32", Ty::U32, args, None)?
+            }
+            _ => return None,
+        };
+        self.widened(low)
+    }
+
+    /// Returns a sum with a number as its parts. A sum of 32 bits that was extended is one of 64 bits
+    /// where it does not wrap around.
+    fn sum_with_number(&mut self, sum: Number, suffix: &'static str) -> Option<(Number, Number)> {
+        let expr = self.expr(sum)?;
+        let args = values(&expr.args)?;
+        if expr.op == "add" && expr.suffix == suffix {
+            return (self.constant_of(args[1]).is_some() && self.is_usable(args[0]))
+                .then_some((args[0], args[1]));
+        }
+        if (&*expr.op, expr.suffix, suffix) != ("cvt", "u64.u32", "u64") {
+            return None;
+        }
+        let (part, more) = self.index_and_number(args[0])?;
+        let exact = self.range_as(part, 32, false, DEPTH).plus(Range::one(more.into()));
+        if !exact.is_in(Range::of_bits(32, false)) {
+            return None;
+        }
+        Some((self.widened(part)?, self.constant(Ty::U64, more as u64)))
     }
 
     /// Returns the arguments with numbers for those whose range has one value, if there are any.

@@ -210,6 +210,24 @@ fn collect(
     }
 }
 
+fn renamed_in_place(mem: Mem, regs: &HashMap<Reg, Reg>) -> Mem {
+    let of = |reg: Reg| regs.get(&reg).copied().unwrap_or(reg);
+    let base = match mem.base {
+        Base::Reg(reg) => Base::Reg(of(reg)),
+        other => other,
+    };
+    Mem { base, index: mem.index.map(of), ..mem }
+}
+
+/// Returns an operand with other registers.
+pub(super) fn renamed(operand: &Operand, regs: &HashMap<Reg, Reg>) -> Operand {
+    match *operand {
+        Operand::Reg(reg) => Operand::Reg(regs.get(&reg).copied().unwrap_or(reg)),
+        Operand::Mem(mem) => Operand::Mem(renamed_in_place(mem, regs)),
+        other => other,
+    }
+}
+
 /// A copy of statements with registers and labels of its own.
 struct Copied<'a, 'b> {
     pass: &'a mut Pass<'b>,
@@ -224,28 +242,16 @@ impl Copied<'_, '_> {
         list.iter().map(|stmt| self.stmt(stmt)).collect()
     }
 
-    fn reg(&self, reg: Reg) -> Reg {
-        self.regs.get(&reg).copied().unwrap_or(reg)
-    }
-
     fn label(&self, label: Label) -> Label {
         self.labels.get(&label).copied().unwrap_or(label)
     }
 
     fn mem(&self, mem: Mem) -> Mem {
-        let base = match mem.base {
-            Base::Reg(reg) => Base::Reg(self.reg(reg)),
-            other => other,
-        };
-        Mem { base, index: mem.index.map(|reg| self.reg(reg)), ..mem }
+        renamed_in_place(mem, &self.regs)
     }
 
     fn operand(&self, operand: &Operand) -> Operand {
-        match *operand {
-            Operand::Reg(reg) => Operand::Reg(self.reg(reg)),
-            Operand::Mem(mem) => Operand::Mem(self.mem(mem)),
-            other => other,
-        }
+        renamed(operand, &self.regs)
     }
 
     fn new_label(&mut self, label: Label) -> Label {
@@ -271,6 +277,7 @@ impl Copied<'_, '_> {
             Stmt::Check { cond, fails_when, site } => {
                 Stmt::Check { cond: self.operand(cond), fails_when: *fails_when, site: *site }
             }
+            Stmt::Promise { cond } => Stmt::Promise { cond: self.operand(cond) },
             Stmt::If { cond, then, otherwise } => {
                 let cond = self.operand(cond);
                 Stmt::If { cond, then: self.list(then), otherwise: self.list(otherwise) }

@@ -88,19 +88,23 @@ pub(super) fn versioned(program: &Program, cost: usize) -> Option<Program> {
         tests.push(Stmt::Inst(Inst { op: op.into(), suffix, dst: Some(dst), args, effect: Effect::None }));
         Operand::Reg(dst)
     };
-    let block = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%ctaid.x")]);
-    let mut parts = vec![(block, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK))];
-    if reads_special(&body, "%nctaid.x") {
-        let blocks = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%nctaid.x")]);
-        parts.push((blocks, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
-    }
+    // All numbers together have a bit that only large numbers have.
+    let mut all = None;
     for param in program.sizes.clone() {
         let mem = Mem { space: Space::Param, base: Base::Param(param), index: None, offset: 0 };
         let size = compute(&mut program, "ld.param", "u64", Ty::U64, vec![Operand::Mem(mem)]);
-        parts.push((size, "u64", Operand::Imm(Ty::U64, SMALL)));
+        all = Some(match all {
+            None => size,
+            Some(before) => compute(&mut program, "or", "b64", Ty::U64, vec![before, size]),
+        });
     }
-    let mut parts: Vec<_> =
-        parts.into_iter().map(|(value, suffix, bound)| ("setp.lt", value, suffix, bound)).collect();
+    let mut parts = vec![("setp.lt", all?, "u64", Operand::Imm(Ty::U64, SMALL))];
+    let block = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%ctaid.x")]);
+    parts.push(("setp.lt", block, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
+    if reads_special(&body, "%nctaid.x") {
+        let blocks = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%nctaid.x")]);
+        parts.push(("setp.lt", blocks, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
+    }
     if is_for_one_dimension {
         for (place, size) in AXES {
             if reads_special(&body, place) || reads_special(&body, size) {
@@ -137,7 +141,7 @@ fn reads_special(list: &[Stmt], name: &str) -> bool {
     })
 }
 
-fn most_label(list: &[Stmt]) -> u32 {
+pub(super) fn most_label(list: &[Stmt]) -> u32 {
     let of = |stmt: &Stmt| match stmt {
         Stmt::Block { label, .. } | Stmt::Loop { label, .. } => label.0,
         _ => 0,
@@ -203,6 +207,7 @@ impl Renamed<'_> {
             Stmt::Check { cond, fails_when, site } => {
                 Stmt::Check { cond: self.operand(cond), fails_when: *fails_when, site: *site }
             }
+            Stmt::Promise { cond } => Stmt::Promise { cond: self.operand(cond) },
             Stmt::If { cond, then, otherwise } => {
                 Stmt::If { cond: self.operand(cond), then: self.list(then), otherwise: self.list(otherwise) }
             }

@@ -50,6 +50,15 @@ impl Pass<'_> {
                     }
                 }
             }
+            Stmt::Promise { cond } => {
+                let Some(number) = self.value(&cond) else { return true };
+                if self.truth(number).is_none() {
+                    let cond = self.operand(number).unwrap_or(cond);
+                    self.out.push(Stmt::Promise { cond });
+                    self.assume(number, true);
+                }
+                true
+            }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::Block { label, body } => {
                 let (body, reached) = self.in_list(body);
