@@ -38,8 +38,8 @@ pub(crate) fn remember_bar(bar: &ProgressBar) {
     unfinished().bar = Some(bar.clone());
 }
 
-/// Handles interrupts from now on. Signals that somebody chose to ignore, as `nohup` does, stay
-/// ignored.
+/// Handles interrupts from now on, unless one of the signals is ignored, as under `nohup`: that one
+/// must stay ignored, and the others then end the command without tidying.
 fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -4,6 +4,7 @@ use crate::support::{Folder, command, succeeds};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 /// Returns the two ends of a terminal of this width: ours, and the one that a command has.
@@ -104,6 +105,17 @@ fn an_interrupted_run_clears_its_bar_and_leaves_no_files() {
         let mut command =
             command(&["run", &heat, "--device", "cpu", "--repeat", "1000000000", "--get", &get]);
         command.env("TERM", "xterm-256color").stdout(Stdio::null()).stderr(theirs);
+        // The tests may have been started so that they ignore these signals, as `nohup` and the
+        // background of a shell do. The command would keep ignoring them, and not tidy up.
+        // SAFETY: `signal` may be called between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         let mut child = command.spawn().expect("the command was built with this test");
         drop(command);
         let shown = read_until(&mut ours, |shown| shown.contains("launches"));
