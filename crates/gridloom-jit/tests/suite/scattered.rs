@@ -47,6 +47,29 @@ fn one_at_either_end_of_memory_is_refused() {
 }
 
 #[test]
+fn those_of_any_number_of_threads_are_made_and_others_are_not_looked_at() {
+    for threads in [1, 3, 5, 8, 13, 24, 31] {
+        for access in [
+            "@%p2 ld.global.u32 %r19, [%rd2];",
+            "@%p2 ld.global.v2.u32 {%r19, %r4}, [%rd2]; add.u32 %r19, %r19, %r4;",
+            "cvt.u64.u32 %rd5, %r1; @%p2 ld.global.u64 %rd5, [%rd2]; cvt.u32.u64 %r19, %rd5;",
+            "@%p2 st.global.u32 [%rd2], %r1;",
+            "@%p2 st.global.v2.u32 [%rd2], {%r1, %r2};",
+            "cvt.u64.u32 %rd5, %r1; @%p2 st.global.u64 [%rd2], %rd5;",
+        ] {
+            let body = format!(
+                "mov.u32 %r19, 7; xor.b32 %r2, %r1, 6; mad.lo.u32 %r3, %r1, 11, 5; and.b32 %r3, %r3, 31;
+                 setp.lt.u32 %p2, %r3, {threads}; cvt.u64.u32 %rd4, %r2; shl.b64 %rd4, %rd4, 3;
+                 add.u64 %rd2, %rd0, %rd4; selp.b64 %rd2, %rd2, 1, %p2; {access} bar.sync 0;
+                 add.u64 %rd0, %rd0, 512; {STORE}"
+            );
+            let words = (0..192).map(|word| word * 0x0101_0101).collect();
+            Case { words, ..Case::new(&body) }.same().unwrap();
+        }
+    }
+}
+
+#[test]
 fn one_in_the_window_of_shared_memory_is_generic() {
     let shared = "mov.u64 %rd3, tile; mov.u32 %r3, 77; st.shared.u32 [%rd3], %r3; bar.sync 0; cvta.shared.u64 %rd3, %rd3;";
     let found = same(shared, "ld.u32 %r19, [%rd2];").unwrap();
