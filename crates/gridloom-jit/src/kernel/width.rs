@@ -150,6 +150,9 @@ impl CompiledKernel {
 const WORD_SAVES: i64 = 4;
 const WIDE_SAVES: i64 = 1;
 
+/// What they save for an instruction of 64 bits with the generator for wide vectors.
+const WIDE_SAVES_IN_WIDE_VECTORS: i64 = 4;
+
 /// What vectors lose there for an access that is made thread by thread, for a product of 64 bits,
 /// and for an instruction that is emitted once for each thread.
 const ACCESS_LOSES: i64 = 48;
@@ -185,7 +188,7 @@ fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformit
     match native.kind {
         Kind::Mul | Kind::MadLow if is_wide && !host::multiplies_wide_vectors() => -PRODUCT_LOSES,
         Kind::MulHigh { .. } | Kind::Min { .. } | Kind::Max { .. } if is_wide => -EACH_LOSES,
-        Kind::ShiftLeft | Kind::ShiftRight { .. } if by_register(1) => -EACH_LOSES,
+        Kind::ShiftLeft | Kind::ShiftRight { .. } if by_register(1) && !wide::is_available() => -EACH_LOSES,
         Kind::Funnel { .. } if by_register(2) => -EACH_LOSES,
         Kind::Div { .. }
         | Kind::Rem { .. }
@@ -193,6 +196,7 @@ fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformit
         | Kind::CountOnes
         | Kind::FindBit { .. }
         | Kind::Reverse => -EACH_LOSES,
+        _ if is_wide && wide::is_available() => WIDE_SAVES_IN_WIDE_VECTORS,
         _ if is_wide => WIDE_SAVES,
         _ => WORD_SAVES,
     }
