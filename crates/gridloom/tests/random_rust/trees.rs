@@ -76,6 +76,9 @@ fn compare(device: &Device, seed: u64, program: &Program, expected: &Results, in
     Ok(())
 }
 
+/// Seeds of programs that failed once. They run before the others.
+const FAILED_ONCE: [u64; 3] = [500_723, 502_302, 502_597];
+
 #[test]
 #[allow(clippy::print_stdout, reason = "`--nocapture` asks for it")]
 fn compute_on_devices_what_they_compute_on_the_host() {
@@ -85,18 +88,16 @@ fn compute_on_devices_what_they_compute_on_the_host() {
         std::env::var("GRIDLOOM_RANDOM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for_each_device(|device| {
-        let next = AtomicU64::new(first);
+        let seeds = Mutex::new(FAILED_ONCE.into_iter().chain(first..first + count));
+        let next = || seeds.lock().expect("no thread has panicked with it").next();
         let wrong = Mutex::new(Vec::new());
         let (fail, unchecked) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
                     let input = input();
-                    loop {
-                        let seed = next.fetch_add(1, Ordering::Relaxed);
-                        if seed >= first + count
-                            || wrong.lock().expect("no thread has panicked with it").len() > 4
-                        {
+                    while let Some(seed) = next() {
+                        if wrong.lock().expect("no thread has panicked with it").len() > 4 {
                             return;
                         }
                         let run = || {

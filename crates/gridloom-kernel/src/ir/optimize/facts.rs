@@ -167,8 +167,10 @@ impl Pass<'_> {
             && let [Arg::Value(inner), Arg::Value(count)] = expr.args[..]
             && let Some(count) = self.constant_of(count).filter(|&count| count < u64::from(width))
             && range.low >= 0
+            && let most = Range::of_bits(width, false).high >> count
+            && range.low <= most
         {
-            let from = Range::new(range.low << count, ((range.high + 1) << count) - 1);
+            let from = Range::new(range.low << count, ((range.high.min(most) + 1) << count) - 1);
             self.limit(inner, from.and(Range::of_bits(width, false)), width, false);
         }
         // What it was put together from, and what a product with a number is of.
