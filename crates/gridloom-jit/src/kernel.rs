@@ -179,7 +179,8 @@ impl CompiledKernel {
         self
     }
 
-    /// Limits vectors to 128 bits, so that Cranelift compiles everything. For tests of both generators.
+    /// Limits vectors to 128 bits, so that Cranelift compiles everything. For tests of both
+    /// generators.
     #[doc(hidden)]
     pub fn with_narrow_vectors(mut self) -> Self {
         self.narrow = true;

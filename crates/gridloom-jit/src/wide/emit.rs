@@ -64,8 +64,7 @@ impl MachineCode {
         text
     }
 
-    /// Returns where each instruction is, in order. Between some of them there are others, which belong
-    /// to the one before.
+    /// Returns where each instruction is, in order. Some of these ranges hold several instructions.
     pub(super) fn instructions(&self) -> impl Iterator<Item = Range<usize>> {
         let ends = self.instructions.iter().skip(1).copied();
         self.instructions.iter().copied().zip(ends).map(|(start, end)| start..end)

@@ -1,4 +1,5 @@
-//! Which vectors are masks: all ones or all zeros in each element. They are held in mask registers.
+//! Finds the vectors that are masks, with all ones or all zeros in each element. They are held in
+//! mask registers.
 
 use super::intrinsic::Intrinsic;
 use cranelift_codegen::entity::SecondaryMap;

@@ -107,8 +107,8 @@ impl Selector<'_> {
         Some(self.address(arg, offset.into()))
     }
 
-    /// Adds an instruction that loads, combines and stores one value, if that is all that a stored value
-    /// is made of. Returns whether it did.
+    /// Adds an instruction that loads, combines and stores one value, if that is all that a stored
+    /// value is made of. Returns whether it did.
     fn combine_in_memory(&mut self, value: Value, at: Value, offset: i32) -> bool {
         let func = self.func;
         let ty = self.type_of(value);
