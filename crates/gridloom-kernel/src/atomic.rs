@@ -272,7 +272,7 @@ impl<T> Deref for SharedAtomics<T> {
 impl<T: AtomicNumber + Send + Sync> SharedAtomics<T> {
     pub(crate) fn filled(len: usize, value: T) -> Self {
         let all = host::shared(|| (0..len).map(|_| Atomic::new(value)).collect::<Box<[Atomic<T>]>>());
-        host::barrier();
+        host::barrier("block::shared_atomics");
         SharedAtomics(all)
     }
 }

@@ -34,8 +34,9 @@ use crate::thread::{block_rank_twin, global};
 /// ```
 pub struct Out<'a, T> {
     elements: *mut [T],
-    /// How the memory is divided, where other threads have it at the same time.
-    division: Option<&'a host::Division>,
+    /// How the memory is divided, where other threads have it at the same time, and the place of
+    /// the thread that it was given to.
+    division: Option<(&'a host::Division, host::ThreadPosition)>,
     lifetime: std::marker::PhantomData<&'a mut [T]>,
 }
 
@@ -48,13 +49,22 @@ impl<'a, T> Out<'a, T> {
     /// # Safety
     /// The elements live for `'a`. Nothing else accesses those that a thread at this place owns,
     /// once they are divided as `division` says.
-    pub(crate) unsafe fn shared(elements: *mut [T], division: &'a host::Division) -> Self {
-        Out { elements, division: Some(division), lifetime: std::marker::PhantomData }
+    pub(crate) unsafe fn shared(
+        elements: *mut [T],
+        division: &'a host::Division,
+        place: host::ThreadPosition,
+    ) -> Self {
+        Out { elements, division: Some((division, place)), lifetime: std::marker::PhantomData }
+    }
+
+    /// Returns the place whose elements these are. The caller may have taken another one since.
+    fn place(&self) -> host::ThreadPosition {
+        self.division.map_or_else(host::position, |(_, place)| place)
     }
 
     /// Notes how the memory is divided.
     fn claim(&self, way: &'static str, size: usize) {
-        if let Some(division) = self.division {
+        if let Some((division, _)) = self.division {
             division.claim(way, size);
         }
     }
@@ -77,7 +87,7 @@ impl<'a, T> Out<'a, T> {
     ///
     /// A kernel that asks for it can be launched in one dimension only.
     pub fn mine(self) -> Option<(usize, &'a mut T)> {
-        let place = host::position();
+        let place = self.place();
         let index = place.global(0);
         if (1..3).any(|axis| place.global(axis) != 0) {
             return None;
@@ -102,7 +112,7 @@ impl<'a, T> Out<'a, T> {
     /// `width` must be the same for all threads, which is checked when the kernel is loaded. A
     /// kernel that asks for it can be launched in one or two dimensions.
     pub fn mine_2d(self, width: usize) -> Option<((usize, usize), &'a mut T)> {
-        let place = host::position();
+        let place = self.place();
         let (x, y) = (place.global(0), place.global(1));
         self.claim("mine_2d", width);
         if x >= width || place.global(2) != 0 {
@@ -118,7 +128,7 @@ impl<'a, T> Out<'a, T> {
     /// `count` must be the same for all threads, which is checked when the kernel is loaded. A
     /// kernel that asks for it can be launched in one dimension only.
     pub fn chunk(self, count: usize) -> Option<&'a mut [T]> {
-        let place = host::position();
+        let place = self.place();
         if (1..3).any(|axis| place.global(axis) != 0) {
             return None;
         }
@@ -137,7 +147,7 @@ impl<'a, T> Out<'a, T> {
     /// `width` and `height` must be the same for all threads, which is checked when the kernel is
     /// loaded.
     pub fn mine_3d(self, width: usize, height: usize) -> Option<((usize, usize, usize), &'a mut T)> {
-        let place = host::position();
+        let place = self.place();
         let (x, y, z) = (place.global(0), place.global(1), place.global(2));
         self.claim("mine_3d", width);
         self.claim_height(height);
@@ -175,7 +185,7 @@ impl<'a, T> Out<'a, T> {
         width: usize,
         rows: usize,
     ) -> impl Iterator<Item = ((usize, usize), &'a mut T)> + use<'a, T> {
-        let place = host::position();
+        let place = self.place();
         let (x, y) = (place.global(0), place.global(1));
         self.claim("each_mine_2d", width);
         self.claim_height(rows);
@@ -191,7 +201,7 @@ impl<'a, T> Out<'a, T> {
     }
 
     fn claim_height(&self, height: usize) {
-        if let Some(division) = self.division {
+        if let Some((division, _)) = self.division {
             division.claim_height(height);
         }
     }
@@ -203,11 +213,12 @@ impl<'a, T> Out<'a, T> {
     /// `count` must be the same for all threads, which is checked when the kernel is loaded.
     pub fn tile(self, count: usize) -> Option<Shared<'a, T>> {
         self.claim("tile", count);
-        let start = host::position().block_rank().checked_mul(count)?;
+        let place = self.place();
+        let start = place.block_rank().checked_mul(count)?;
         let is_inside = start.checked_add(count).is_some_and(|end| end <= self.elements.len());
         // SAFETY: the elements are in range. They are the block's alone, by the promise of
         // `shared`; without it the borrow is exclusive and the only thread of a block has them.
-        is_inside.then(|| unsafe { Shared::of(self.elements.cast::<T>().add(start), count) })
+        is_inside.then(|| unsafe { Shared::of(self.elements.cast::<T>().add(start), count, place) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory of a block whose elements threads change in pairs.
 
-use std::hash::{DefaultHasher, Hash};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::host;
 use crate::ir::{Label, Operand, Stmt};
@@ -10,7 +10,7 @@ use crate::record::memory::Slice;
 use crate::record::recorder::with;
 use crate::record::value::{KernelType, Twin, Typed, V, Var, assign, get, lit, var};
 use crate::shared::{
-    Cells, Phase, PhaseTwin, Shared, SharedTwin, SharedView, SharedViewTwin, Synced, barrier_twin,
+    Cells, Phase, PhaseTwin, Shared, SharedTwin, SharedView, SharedViewTwin, Synced, barrier_twin, sealed,
 };
 use crate::thread::{rank_twin, threads_twin};
 
@@ -74,13 +74,16 @@ impl<T: Copy> Pairs<'_, T> {
     /// When `distance` is no power of two.
     pub fn exchange(&mut self, distance: usize, mut change: impl FnMut(usize, T, T) -> (T, T)) {
         assert!(distance.is_power_of_two(), "the distance of a pair is a power of two");
-        let own = (self.memory.start.addr() as u64) ^ (distance as u64).rotate_right(8);
+        let mut hasher = DefaultHasher::new();
+        self.memory.identify("pairs", &mut hasher);
+        distance.hash(&mut hasher);
+        let own = hasher.finish();
         let all = host::exchange_in_block("Pairs::exchange", own);
         assert!(
             all.iter().all(|&other| other == own),
             "the threads of a block call `Pairs::exchange` with different memory or distances"
         );
-        let place = host::position();
+        let place = self.memory.place;
         let mut pair = place.rank();
         while let Some(low) = lower(pair, distance)
             && let Some(high) = low.checked_add(distance).filter(|&high| high < self.memory.len)
@@ -94,11 +97,12 @@ impl<T: Copy> Pairs<'_, T> {
     }
 }
 
+impl<T> sealed::Phase for Pairs<'_, T> {}
 impl<'a, T> Phase for Pairs<'a, T> {
     type Next = SharedView<'a, T>;
 
     fn identify(&self, to: &mut DefaultHasher) {
-        (self.memory.start.addr(), "pairs").hash(to);
+        self.memory.identify("pairs", to);
     }
 
     fn next(self, synced: Synced) -> SharedView<'a, T> {

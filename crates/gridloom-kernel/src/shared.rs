@@ -38,6 +38,8 @@ pub struct SharedView<'a, T> {
 pub(crate) struct Cells<'a, T> {
     pub(crate) start: *mut T,
     pub(crate) len: usize,
+    /// The place of the thread that it was given to.
+    pub(crate) place: host::ThreadPosition,
     /// What owns the memory, where it is not borrowed.
     _owner: Option<Arc<Owned<T>>>,
     lifetime: PhantomData<&'a mut [T]>,
@@ -56,16 +58,17 @@ impl<T: Copy + Send + Sync + 'static> Shared<'static, T> {
         let owner = host::shared(|| Owned((0..len).map(|_| std::cell::UnsafeCell::new(value)).collect()));
         assert_eq!(owner.0.len(), len, "the threads of a block ask for different shared memory");
         let start = owner.0.as_ptr().cast_mut().cast();
-        Shared { memory: Cells { start, len, _owner: Some(owner), lifetime: PhantomData } }
+        let place = host::position();
+        Shared { memory: Cells { start, len, place, _owner: Some(owner), lifetime: PhantomData } }
     }
 }
 
 impl<'a, T> Shared<'a, T> {
     /// # Safety
     /// The elements are the block's for `'a`: its threads have them as `Shared` or, all at the same
-    /// time, as `SharedView`, and nothing else has.
-    pub(crate) unsafe fn of(start: *mut T, len: usize) -> Self {
-        Shared { memory: Cells { start, len, _owner: None, lifetime: PhantomData } }
+    /// time, as `SharedView`, each once and under its place, and nothing else has.
+    pub(crate) unsafe fn of(start: *mut T, len: usize, place: host::ThreadPosition) -> Self {
+        Shared { memory: Cells { start, len, place, _owner: None, lifetime: PhantomData } }
     }
 
     pub(crate) fn into_cells(self) -> Cells<'a, T> {
@@ -81,7 +84,7 @@ impl<'a, T> Shared<'a, T> {
     /// Returns the first element of this thread: the one at its rank. `None` where the memory ends
     /// before.
     pub fn mine(&mut self) -> Option<&mut T> {
-        let rank = host::position().rank();
+        let rank = self.memory.place.rank();
         // SAFETY: the index is in range. The element belongs to this thread alone until all threads
         // of the block have called `sync`, which takes `self` by value.
         (rank < self.memory.len).then(|| unsafe { &mut *self.memory.start.add(rank) })
@@ -90,7 +93,7 @@ impl<'a, T> Shared<'a, T> {
     /// Returns the elements of this thread with their indices: from its rank on, every so many as
     /// the block has threads.
     pub fn each_mine(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
-        let (place, start) = (host::position(), self.memory.start);
+        let (place, start) = (self.memory.place, self.memory.start);
         // SAFETY: as for `mine`; each index comes once.
         (place.rank()..self.memory.len)
             .step_by(place.threads())
@@ -115,12 +118,33 @@ impl<T> Deref for SharedView<'_, T> {
     }
 }
 
+impl<T> Cells<'_, T> {
+    /// Says which memory it is, and in which phase. Its size tells it from empty memory at the same
+    /// address.
+    ///
+    /// # Panics
+    /// When the caller is not the thread that it was given to, and would come in its stead.
+    pub(crate) fn identify(&self, phase: &'static str, to: &mut DefaultHasher) {
+        assert!(
+            self.place == host::position(),
+            "memory of a block is used by another thread than the one that it was given to"
+        );
+        (self.start.addr(), self.len * size_of::<T>(), phase).hash(to);
+    }
+}
+
+pub(crate) mod sealed {
+    /// Says that memory is in the hands of this crate: safety rests on what `Phase` identifies, and
+    /// on who has a `Synced`.
+    pub trait Phase {}
+}
+
 /// What [`block::sync`](crate::block::sync) takes: memory of the block, or a tuple of such memory.
 #[diagnostic::on_unimplemented(
     message = "`block::sync` cannot take `{Self}`",
     note = "it takes `Shared`, `SharedView` and `Pairs`, tuples of them, and `()`"
 )]
-pub trait Phase {
+pub trait Phase: sealed::Phase {
     /// The same memory in its other phase.
     type Next;
     /// Says which memory it is.
@@ -140,22 +164,24 @@ impl Synced {
     }
 }
 
+impl<T> sealed::Phase for Shared<'_, T> {}
 impl<'a, T> Phase for Shared<'a, T> {
     type Next = SharedView<'a, T>;
 
     fn identify(&self, to: &mut DefaultHasher) {
-        (self.memory.start.addr(), "written").hash(to);
+        self.memory.identify("written", to);
     }
 
     fn next(self, _: Synced) -> SharedView<'a, T> {
         SharedView { memory: self.memory }
     }
 }
+impl<T> sealed::Phase for SharedView<'_, T> {}
 impl<'a, T> Phase for SharedView<'a, T> {
     type Next = Shared<'a, T>;
 
     fn identify(&self, to: &mut DefaultHasher) {
-        (self.memory.start.addr(), "read").hash(to);
+        self.memory.identify("read", to);
     }
 
     fn next(self, _: Synced) -> Shared<'a, T> {
@@ -165,6 +191,7 @@ impl<'a, T> Phase for SharedView<'a, T> {
 
 macro_rules! tuples {
     ($($T:ident $i:tt),*) => {
+        impl<$($T: Phase),*> sealed::Phase for ($($T,)*) {}
         impl<$($T: Phase),*> Phase for ($($T,)*) {
             type Next = ($($T::Next,)*);
 

@@ -23,26 +23,33 @@ struct HostBlock {
 }
 
 thread_local! {
-    static BLOCK: RefCell<Option<Arc<HostBlock>>> = const { RefCell::new(None) };
+    /// The block of this thread, and its place there.
+    static BLOCK: RefCell<Option<(Arc<HostBlock>, ThreadPosition)>> = const { RefCell::new(None) };
     /// How many pieces of shared memory this thread has asked for.
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Returns the block of this thread. The only thread of a launch has a block of its own.
+///
+/// # Panics
+/// When a thread of a block acts as another one, whose part in the block it would take.
 fn block() -> Option<Arc<HostBlock>> {
-    let found = BLOCK.with_borrow(Clone::clone);
-    let size = position().block_size;
-    assert!(
-        found.is_some() || size == [1; 3],
-        "the threads of this block run one after the other and cannot wait for each other: use `host::run_blocks`"
-    );
-    found
+    let place = position();
+    let Some((block, own)) = BLOCK.with_borrow(Clone::clone) else {
+        assert!(
+            place.block_size == [1; 3],
+            "the threads of this block run one after the other and cannot wait for each other: use `host::run_blocks`"
+        );
+        return None;
+    };
+    assert!(own == place, "a thread of a block acts as another thread and cannot wait for the others");
+    Some(block)
 }
 
 /// Waits for all threads of the block.
-pub(crate) fn barrier() {
+pub(crate) fn barrier(reason: &'static str) {
     if let Some(block) = block() {
-        block.all.wait("block::sync");
+        block.all.wait(reason);
     }
 }
 
@@ -142,8 +149,8 @@ pub fn run_blocks_with(
             for index in indices(block_size) {
                 let (shared, failures, thread) = (shared.clone(), &failures, &thread);
                 scope.spawn(move || {
-                    BLOCK.set(Some(shared.clone()));
                     let place = ThreadPosition { block, thread: index, block_size, grid_size };
+                    BLOCK.set(Some((shared.clone(), place)));
                     let ended = catch_unwind(AssertUnwindSafe(|| as_thread(place, thread)));
                     // The first to fail is why others do.
                     if let Err(panic) = ended {

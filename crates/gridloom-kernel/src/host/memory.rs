@@ -10,6 +10,19 @@ use crate::Out;
 /// Host memory for an [`Out`] parameter of a kernel whose threads run at the same time.
 ///
 /// Each thread of [`run_blocks`](super::run_blocks) asks for its [`Out`] once.
+///
+/// Its elements can be shared between threads, because the threads of a block read elements of each
+/// other:
+///
+/// ```compile_fail,E0277
+/// use std::cell::Cell;
+///
+/// use gridloom_kernel::host;
+///
+/// let mut cells = [Cell::new(0), Cell::new(0)];
+/// let memory = host::Memory::new(&mut cells);
+/// host::run_blocks(1, 2, || drop(memory.out().tile(2).map(gridloom_kernel::block::sync)));
+/// ```
 pub struct Memory<'a, T> {
     elements: *mut [T],
     division: Division,
@@ -50,8 +63,9 @@ impl Division {
 }
 
 // SAFETY: threads get at elements through `out` alone, which gives each place of a launch its own
-// elements, once.
-unsafe impl<T: Send> Sync for Memory<'_, T> {}
+// elements, once. The threads of a block also read elements of each other (`Out::tile`), hence
+// `T: Sync`.
+unsafe impl<T: Send + Sync> Sync for Memory<'_, T> {}
 // SAFETY: it is a mutable borrow of the elements.
 unsafe impl<T: Send> Send for Memory<'_, T> {}
 
@@ -74,8 +88,9 @@ impl<'a, T> Memory<'a, T> {
         let is_first = self.division.state.lock().0.insert(place);
         assert!(is_first, "a thread asks for its part of the same memory twice");
         // SAFETY: the elements are borrowed for as long as `self` is, and each place of one launch is
-        // given its `Out` once. An `Out` leads to the elements of its place alone, which no other place has
-        // while all divide the memory in the same way, and `division` checks that.
-        unsafe { Out::shared(self.elements, &self.division) }
+        // given its `Out` once, whichever place the caller takes later. An `Out` leads to the
+        // elements of its place alone, which no other place has while all divide the memory in the
+        // same way, and `division` checks that. `as_thread` lets in places of the launch alone.
+        unsafe { Out::shared(self.elements, &self.division, place) }
     }
 }

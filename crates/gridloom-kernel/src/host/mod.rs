@@ -67,6 +67,19 @@ impl ThreadPosition {
         (z * height + y) * width + x
     }
 
+    /// Returns whether a launch of this shape has such a thread, and can number its blocks and
+    /// threads.
+    fn exists(&self) -> bool {
+        let is_within = |at: [u32; 3], size: [u32; 3]| (0..3).all(|axis| at[axis] < size[axis]);
+        let has_number = |size: [u32; 3]| {
+            size.iter().try_fold(1usize, |count, &size| count.checked_mul(size as usize)).is_some()
+        };
+        is_within(self.thread, self.block_size)
+            && is_within(self.block, self.grid_size)
+            && has_number(self.block_size)
+            && has_number(self.grid_size)
+    }
+
     /// Returns the index among all threads of the launch along an axis.
     pub fn global(&self, axis: usize) -> usize {
         self.block[axis] as usize * self.block_size[axis] as usize + self.thread[axis] as usize
@@ -84,6 +97,9 @@ pub fn position() -> ThreadPosition {
 }
 
 /// Calls `thread` as one thread of a launch.
+///
+/// # Panics
+/// When a launch of that shape has no such thread.
 pub fn as_thread<T>(place: ThreadPosition, thread: impl FnOnce() -> T) -> T {
     /// Restores the earlier position, also when the thread panics.
     struct Back(ThreadPosition);
@@ -92,6 +108,8 @@ pub fn as_thread<T>(place: ThreadPosition, thread: impl FnOnce() -> T) -> T {
             POSITION.set(self.0);
         }
     }
+    // Memory is divided by these numbers: two threads would own one element.
+    assert!(place.exists(), "a launch of this shape has no such thread: {place:?}");
     let _back = Back(POSITION.replace(place));
     thread()
 }
