@@ -5,8 +5,7 @@ use std::sync::{Mutex, MutexGuard, Once};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-/// The status of a command that was interrupted, as shells count it.
-const INTERRUPTED: i32 = 130;
+use crate::signals;
 
 /// What an interrupted command leaves behind.
 #[derive(Default)]
@@ -38,13 +37,12 @@ pub(crate) fn remember_bar(bar: &ProgressBar) {
     unfinished().bar = Some(bar.clone());
 }
 
-/// Handles interrupts from now on, unless one of the signals is ignored, as under `nohup`: that one
-/// must stay ignored, and the others then end the command without tidying.
+/// Handles interrupts from the first call on. Where that is impossible, an interrupt ends the
+/// command without tidying.
 fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without a handler, an interrupt ends the command without tidying.
-        let _ = ctrlc::try_set_handler(|| {
+        let _ = signals::on_interrupt(|status| {
             let left = std::mem::take(&mut *unfinished());
             if let Some(bar) = left.bar {
                 // The main thread goes on until the end, and must not draw the bar again.
@@ -54,7 +52,7 @@ fn watch() {
             for file in left.files {
                 let _ = std::fs::remove_file(file);
             }
-            std::process::exit(INTERRUPTED);
+            std::process::exit(status);
         });
     });
 }

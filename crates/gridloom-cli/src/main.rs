@@ -19,6 +19,7 @@ mod ptx;
 mod run;
 mod saved;
 mod show;
+mod signals;
 mod terminal;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Failure;
 
@@ -40,9 +41,23 @@ impl fmt::Display for Unwritable {
 
 impl std::error::Error for Unwritable {}
 
+/// Whether the command goes on when nobody reads standard output any more.
+static OUTLIVES_READER: AtomicBool = AtomicBool::new(false);
+
+/// Has the command go on, and print nothing, when nobody reads standard output any more. A command
+/// calls it that writes files after it has printed.
+pub(crate) fn outlive_reader() {
+    OUTLIVES_READER.store(true, Ordering::Relaxed);
+}
+
 /// Writes to standard output.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
-    write_bytes(text.as_bytes()).map_err(failed)
+    match write_bytes(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe && OUTLIVES_READER.load(Ordering::Relaxed) => {
+            Ok(())
+        }
+        outcome => outcome.map_err(failed),
+    }
 }
 
 fn write_bytes(bytes: &[u8]) -> io::Result<()> {

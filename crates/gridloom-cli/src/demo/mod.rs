@@ -15,7 +15,7 @@ use crate::files::Destination;
 use crate::image::Image;
 use crate::output::say;
 use crate::terminal::Terminal;
-use crate::{Failure, files, pick, progress};
+use crate::{Failure, files, output, pick, progress};
 
 /// Rows of values that a live picture has at most.
 const ROWS: usize = 48;
@@ -94,6 +94,9 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
         return compare::run(demo, &facts, size, passes);
     }
     let outputs = Outputs::open(demo)?;
+    if !outputs.is_empty() {
+        output::outlive_reader();
+    }
     let device = pick::device(&demo.device, None, None)?;
     let scene = (facts.build)(&device, size, passes)?;
     if !demo.json {
@@ -145,6 +148,11 @@ impl Outputs {
         let Outputs { dot, save, svg, png } = &outputs;
         files::refuse_two_writers([dot, save, svg, png].into_iter().flatten())?;
         Ok(outputs)
+    }
+
+    fn is_empty(&self) -> bool {
+        let Outputs { dot, save, svg, png } = self;
+        [dot, save, svg, png].into_iter().all(Option::is_none)
     }
 
     /// Writes the graph in its first state, and the picture. Returns the names of the files.
@@ -204,7 +212,7 @@ fn play(demo: &Demo, facts: &Facts, scene: &dyn Scene, device: &Device, passes: 
         } else if moves || frame == frames {
             let lines = picture.lines(terminal, 0, rows);
             let back = if moves && frame > 1 { format!("\x1b[{}A", lines.len() + 1) } else { String::new() };
-            crate::output::write(&format!("{back}{}\n", lines.join("\n")))?;
+            output::write(&format!("{back}{}\n", lines.join("\n")))?;
             say!("{done} of {passes} passes")?;
         }
         if facts.scrolls {

@@ -40,6 +40,29 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
     }
 }
 
+#[test]
+fn files_are_written_when_nobody_reads_what_is_printed() {
+    let folder = Folder::new("unread");
+    let saved = folder.path("heat.gridloom");
+    let (svg, dot) = (folder.path("heat.svg"), folder.path("heat.dot"));
+    let rod = folder.path("rod.npy");
+    let get = format!("rod={rod}");
+    let html = folder.path("heat.html");
+    for (args, file) in [
+        (&["demo", "heat", "--device", "cpu", "--save", &saved][..], &saved),
+        (&["demo", "heat", "--device", "cpu", "--svg", &svg], &svg),
+        (&["demo", "heat", "--device", "cpu", "--dot", &dot, "--json"], &dot),
+        (&["run", &saved, "--device", "cpu", "--get", &get], &rod),
+        (&["profile", &saved, "--device", "cpu", "--html", &html], &html),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command(args).stdout(writer).stderr(Stdio::piped()).output().expect("it runs");
+        expect_success(args, &output);
+        assert!(std::fs::metadata(file).is_ok_and(|file| file.len() > 0), "{args:?}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_one_line_and_a_failure() {

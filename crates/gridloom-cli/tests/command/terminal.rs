@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 /// Returns the two ends of a terminal of this width: ours, and the one that a command has.
 fn terminal(columns: u16) -> (File, OwnedFd) {
@@ -96,36 +96,56 @@ fn a_narrow_terminal_wraps_no_line_of_the_picture() {
 
 #[test]
 fn an_interrupted_run_clears_its_bar_and_leaves_no_files() {
+    // A shell ignores SIGINT for its background, and `nohup` ignores SIGHUP. The others tidy up
+    // all the same.
+    let cases = [
+        (libc::SIGINT, None),
+        (libc::SIGTERM, None),
+        (libc::SIGHUP, None),
+        (libc::SIGTERM, Some(libc::SIGINT)),
+        (libc::SIGINT, Some(libc::SIGHUP)),
+    ];
     let folder = Folder::new("interrupted");
     let heat = folder.path("heat.gridloom");
     succeeds(&["demo", "heat", "--device", "cpu", "--save", &heat]);
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let get = format!("rod={}", folder.path("rod.npy"));
-        let (mut ours, theirs) = terminal(120);
-        let mut command =
-            command(&["run", &heat, "--device", "cpu", "--repeat", "1000000000", "--get", &get]);
-        command.env("TERM", "xterm-256color").stdout(Stdio::null()).stderr(theirs);
-        // The tests may have been started so that they ignore these signals, as `nohup` and the
-        // background of a shell do. The command would keep ignoring them, and not tidy up.
-        // SAFETY: `signal` may be called between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                    libc::signal(signal, libc::SIG_DFL);
-                }
-                Ok(())
-            });
-        }
-        let mut child = command.spawn().expect("the command was built with this test");
-        drop(command);
-        let shown = read_until(&mut ours, |shown| shown.contains("launches"));
-        assert!(shown.contains("/1000000000 launches"), "{shown:?}");
-        // SAFETY: the process was started above and has not been waited for.
-        let sent = unsafe { libc::kill(child.id() as libc::pid_t, signal) };
-        assert_eq!(sent, 0);
+    for (signal, ignored) in cases {
+        let (mut child, mut ours) = endless(&heat, &folder.path("rod.npy"), ignored);
+        // An ignored signal does nothing.
+        ignored.into_iter().for_each(|ignored| send(&child, ignored));
+        send(&child, signal);
         let rest = read_until(&mut ours, |_| false);
-        assert_eq!(child.wait().expect("it ends").code(), Some(130));
+        assert_eq!(child.wait().expect("it ends").code(), Some(128 + signal), "{ignored:?} is ignored");
         assert!(rest.ends_with("\r\x1b[2K"), "the line is empty: {rest:?}");
         assert_eq!(folder.names(), ["heat.gridloom"]);
     }
+}
+
+/// Starts a command that does not end and has a file to write, and waits until it shows a bar.
+fn endless(graph: &str, output: &str, ignored: Option<libc::c_int>) -> (Child, File) {
+    let (mut ours, theirs) = terminal(120);
+    let get = format!("rod={output}");
+    let mut command = command(&["run", graph, "--device", "cpu", "--repeat", "1000000000", "--get", &get]);
+    command.env("TERM", "xterm-256color").stdout(Stdio::null()).stderr(theirs);
+    // SAFETY: `signal` may be called between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            // The tests themselves may have been started so that they ignore signals.
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                let is_ignored = ignored == Some(signal);
+                libc::signal(signal, if is_ignored { libc::SIG_IGN } else { libc::SIG_DFL });
+            }
+            Ok(())
+        });
+    }
+    let child = command.spawn().expect("the command was built with this test");
+    drop(command);
+    let shown = read_until(&mut ours, |shown| shown.contains("launches"));
+    assert!(shown.contains("/1000000000 launches"), "{shown:?}");
+    (child, ours)
+}
+
+fn send(child: &Child, signal: libc::c_int) {
+    // SAFETY: the process was started by this test and has not been waited for.
+    let sent = unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    assert_eq!(sent, 0);
 }
