@@ -111,8 +111,8 @@ fn version_of(path: &Path) -> std::cmp::Reverse<Vec<u32>> {
     )
 }
 
-/// Returns the folders where Python keeps packages: the active environment, the user's, the
-/// system's.
+/// Returns the folders where Python keeps packages: the active environment, that of the `python3`
+/// that a shell would run, the user's, those of pyenv, the system's. No program is run to find out.
 fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
     let mut add_prefix = |prefix: PathBuf| {
@@ -129,16 +129,56 @@ fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
             add_prefix(prefix);
         }
     }
+    python_on_path(machine).into_iter().for_each(&mut add_prefix);
     if let Some(home) = machine.folder_in("HOME") {
         add_prefix(home.join(".local"));
     }
+    let pyenv = machine.folder_in("PYENV_ROOT");
+    let pyenv = pyenv.or_else(|| Some(machine.folder_in("HOME")?.join(".pyenv")));
+    pyenv.map_or(Vec::new(), |root| pyenv_versions(machine, &root)).into_iter().for_each(&mut add_prefix);
     add_prefix(machine.under_root("usr/local"));
     add_prefix(machine.under_root("usr"));
     if let Some(paths) = (machine.variable)("PYTHONPATH") {
         sites.extend(std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()));
     }
-    sites.retain(|site| site.is_dir());
+    let mut known = std::collections::HashSet::new();
+    sites.retain(|site| site.is_dir() && known.insert(site.clone()));
     sites
+}
+
+/// Returns the environments of the first `python3` on the path: where it lies, and where it lies
+/// after its links are followed. The shims of pyenv stand for the versions that pyenv has.
+fn python_on_path(machine: &Machine<'_>) -> Vec<PathBuf> {
+    let path = (machine.variable)("PATH").unwrap_or_default();
+    let name = if cfg!(windows) { "python.exe" } else { "python3" };
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let Some(python) = folders.map(|folder| folder.join(name)).find(|python| python.is_file()) else {
+        return Vec::new();
+    };
+    // `bin` lies in the environment on Unix. On Windows the program itself does.
+    let environment =
+        |python: &Path| python.ancestors().nth(if cfg!(windows) { 1 } else { 2 }).map(Path::to_owned);
+    if python.parent().and_then(Path::file_name).is_some_and(|folder| folder == "shims") {
+        return environment(&python).map_or(Vec::new(), |root| pyenv_versions(machine, &root));
+    }
+    let linked = python.canonicalize().ok();
+    [Some(python), linked].into_iter().flatten().filter_map(|python| environment(&python)).collect()
+}
+
+/// Returns the environments of pyenv: the versions that were selected, then the others, newest
+/// first.
+fn pyenv_versions(machine: &Machine<'_>, root: &Path) -> Vec<PathBuf> {
+    let selected = (machine.variable)("PYENV_VERSION")
+        .map(|versions| versions.to_string_lossy().into_owned())
+        .or_else(|| std::fs::read_to_string(root.join("version")).ok())
+        .unwrap_or_default();
+    let selected: Vec<&str> = selected.split([':', '\n']).map(str::trim).collect();
+    let mut versions = entries(&root.join("versions"), |_| true);
+    versions.sort_by_key(|version| {
+        let name = version.file_name().unwrap_or_default();
+        (selected.iter().position(|&wanted| name == wanted).unwrap_or(selected.len()), version_of(version))
+    });
+    versions
 }
 
 /// Returns the folders of a package. NVIDIA's wheels put things under a folder of each package
@@ -319,6 +359,39 @@ pub(super) mod tests {
     fn the_users_own_python_packages_are_found() {
         let library = "home/.local/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12";
         assert_eq!(Fake::new("user", &[library]).with("HOME", "home").libraries(), [library]);
+    }
+
+    #[test]
+    fn packages_of_the_python_on_the_path_are_found_where_it_lies_and_where_it_leads() {
+        let of_python =
+            |root: &str| format!("{root}/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13");
+        let (own, base) = (of_python("venv"), of_python("opt/python"));
+        let fake = Fake::new("path", &[&own, &base, "opt/python/bin/python3.12", "venv/bin/activate"])
+            .with("PATH", "venv/bin");
+        assert_eq!(fake.libraries(), [""; 0], "there is no python3 on the path");
+        #[cfg(unix)]
+        {
+            let (to, at) = (fake.path("opt/python/bin/python3.12"), fake.path("venv/bin/python3"));
+            std::os::unix::fs::symlink(to, at).unwrap();
+            assert_eq!(fake.libraries(), [own, base]);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn packages_of_the_version_that_pyenv_selects_come_before_those_of_others() {
+        let of = |version: &str| {
+            format!("pyenv/versions/{version}/lib/python3/site-packages/nvidia/cu13/lib/libnvrtc.so.13")
+        };
+        let (old, middle, new) = (of("3.9.1"), of("3.10.2"), of("3.12.0"));
+        let files = [&*old, &middle, &new, "pyenv/shims/python3"];
+        let shims = Fake::new("shims", &files).with("PATH", "pyenv/shims");
+        std::fs::write(shims.path("pyenv/version"), "3.10.2\n").unwrap();
+        assert_eq!(shims.libraries(), [&*middle, &new, &old]);
+        // Without shims on the path, in its usual place.
+        let files = files.map(|file| file.replace("pyenv/", "home/.pyenv/"));
+        let usual = Fake::new("pyenv", &files.each_ref().map(String::as_str)).with("HOME", "home");
+        assert_eq!(usual.libraries(), [2, 1, 0].map(|file| files[file].clone()));
     }
 
     #[test]
