@@ -41,6 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<Picture, Failure> {
     let bytes = crate::saved::read(path)?;
     let mut picture = gridloom_view::read_bytes(&bytes).map_err(|error| format!("{name}: {error}"))?;
     if picture.title == "graph"
+        && path.as_os_str() != "-"
         && let Some(stem) = path.file_stem()
     {
         picture.title = stem.to_string_lossy().into_owned();

@@ -119,7 +119,8 @@ function layoutGraph(graph) {
   if (!graph.nodes.length) { left = 0; right = 60; y = NODE.layerGap + 12; }
   graph.width = right - left;
   graph.height = y - NODE.layerGap;
-  for (const node of graph.nodes) node.x -= left;
+  graph.columnStep = graph.width + COLUMN_GAP;
+  for (const node of graph.nodes) { node.x -= left; node.column = 0; }
   // A long thin graph becomes columns, read from left to right.
   const columns = Math.min(200, Math.floor(Math.sqrt(graph.height / (TALL * (graph.width + COLUMN_GAP)))) + 1);
   if (columns > 1 && graph.height > 1600) {
@@ -127,7 +128,7 @@ function layoutGraph(graph) {
     let column = 0, start = 0, height = 0;
     for (const { row, top, bottom } of tops) {
       if (top - start >= tall) { column += 1; start = top; }
-      for (const node of row) { node.x += column * (graph.width + COLUMN_GAP); node.y -= start; }
+      for (const node of row) { node.x += column * (graph.width + COLUMN_GAP); node.y -= start; node.column = column; }
       height = Math.max(height, bottom - NODE.layerGap - start);
     }
     graph.width += column * (graph.width + COLUMN_GAP);
@@ -150,11 +151,16 @@ function arrange() {
       drawn.push(node);
       if (node.open) node.bodies.forEach(body => place(body, node.left + body.x, node.top + body.y));
     }
+    let aside = 0;
     for (const edge of graph.edges) {
+      const { from, to } = edge;
+      // One to another column takes the gap before that.
+      edge.gap = from.column === to.column ? undefined : x + Math.max(1, to.column) * graph.columnStep - COLUMN_GAP / 2;
       // An edge that would run straight through the nodes between its ends goes around them.
       const middle = node => node.left + node.width / 2;
-      const through = edge.to.layer - edge.from.layer > 1 && Math.abs(middle(edge.from) - middle(edge.to)) < 20;
-      edge.around = through && graph.width < 900 ? x + graph.width + 10 : 0;
+      const through = to.layer - from.layer > 1 && Math.abs(middle(from) - middle(to)) < 20;
+      // Three lanes keep them apart.
+      edge.around = through && graph.width < 900 ? x + graph.width + 4 + 3 * (aside++ % 3) : 0;
       drawnEdges.push(edge);
     }
   };

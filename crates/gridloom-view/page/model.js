@@ -50,12 +50,12 @@ function label(node) {
   return node.name + (passes != null ? '  ×' + passes : '');
 }
 
+// A time with three digits and its unit. A time that would round up to a thousand gets the next unit.
 function duration(ns) {
   if (ns == null) return '';
   if (ns < 1e3) return ns.toFixed(0) + ' ns';
-  if (ns < 1e6) return (ns / 1e3).toPrecision(3) + ' µs';
-  if (ns < 1e9) return (ns / 1e6).toPrecision(3) + ' ms';
-  return (ns / 1e9).toPrecision(3) + ' s';
+  const [unit, name] = ns < 999.5e3 ? [1e3, 'µs'] : ns < 999.5e6 ? [1e6, 'ms'] : [1e9, 's'];
+  return (ns < 999.5e9 ? (ns / unit).toPrecision(3) : (ns / unit).toFixed(0)) + ' ' + name;
 }
 
 // A point in time, to compare it with others close by: with the digits that steps of this length need.

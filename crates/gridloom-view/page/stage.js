@@ -108,64 +108,78 @@ function box(node, radius) {
 // The most edges of a kind that are drawn at once. Of more, a share stands for all: they would cover each other, and take
 // seconds to draw.
 const MOST_EDGES = 3000;
+// How far an edge goes down or up while it turns, from the side of a node and from below: not as far as the next row.
+const BEND = 40, TURN = 24;
 
 function drawEdges(isSeen, colour, critical, accent, tiny) {
   const strokes = { plain: [], programmatic: [], critical: [], selected: [] };
   for (const edge of drawnEdges) {
     const from = edge.from, to = edge.to;
-    const aside = edge.around && !tiny;
+    const aside = edge.around && !tiny, gap = edge.gap !== undefined && !tiny;
     const x1 = from.left + from.width / (aside ? 1 : 2), y1 = from.top + (aside ? Math.min(from.height, NODE.head) / 2 : from.height);
     const x2 = to.left + to.width / (aside ? 1 : 2), y2 = to.top + (aside ? Math.min(to.height, NODE.head) / 2 : 0);
-    if (!isSeen(Math.min(x1, x2) - 40, Math.min(y1, y2) - 40, Math.max(x1, x2, edge.around) + 40, Math.max(y1, y2) + 40)) continue;
+    if (!isSeen(Math.min(x1, x2, gap ? edge.gap : x1) - 40, Math.min(y1, y2) - 40, Math.max(x1, x2, edge.around) + 40, Math.max(y1, y2) + 40)) continue;
     const kind = from === selected || to === selected ? 'selected' : from.critical && to.critical ? 'critical' : edge.programmatic ? 'programmatic' : 'plain';
-    strokes[kind].push(x1, y1, x2, y2, aside ? edge.around : 0);
+    strokes[kind].push([x1, y1, x2, y2, aside ? edge.around : 0, gap ? edge.gap : null]);
   }
   const styles = { plain: [colour, 1.2, []], programmatic: [colour, 1.2, [5, 4]], critical: [critical, 2.2, []], selected: [accent, 2.2, []] };
   let shown = 0, seen = 0;
   for (const kind of Object.keys(strokes)) {
-    const all = strokes[kind].length / 5, step = Math.ceil(all / MOST_EDGES);
+    const all = strokes[kind].length, step = Math.ceil(all / MOST_EDGES);
     seen += all;
-    if (step > 1) strokes[kind] = strokes[kind].filter((_, at) => Math.floor(at / 5) % step === 0);
-    shown += strokes[kind].length / 5;
+    if (step > 1) strokes[kind] = strokes[kind].filter((_, at) => at % step === 0);
+    shown += strokes[kind].length;
   }
   document.getElementById('edges').textContent = shown < seen ? shown + ' of ' + seen + ' edges in sight are drawn' : '';
-  for (const [kind, points] of Object.entries(strokes)) {
-    if (!points.length) continue;
+  for (const [kind, edges] of Object.entries(strokes)) {
+    if (!edges.length) continue;
     const [stroke, width, dash] = styles[kind];
     pen.strokeStyle = stroke;
     pen.fillStyle = stroke;
     pen.lineWidth = tiny ? 1 / view.scale : width;
     // Thousands of lines would cover all nodes.
-    pen.globalAlpha = tiny && kind !== 'selected' && points.length > 5000 ? 0.3 : 1;
+    pen.globalAlpha = tiny && kind !== 'selected' && edges.length > 1000 ? 0.3 : 1;
     pen.setLineDash(dash);
     pen.beginPath();
-    for (let at = 0; at < points.length; at += 5) {
-      const x1 = points[at], y1 = points[at + 1], x2 = points[at + 2], y2 = points[at + 3], around = points[at + 4];
+    for (const [x1, y1, x2, y2, around, gap] of edges) {
       pen.moveTo(x1, y1);
-      if (around) {
-        const side = (8 * around - x1 - x2) / 6;
-        pen.bezierCurveTo(side, y1, side, y2, x2 + 4, y2);
-        continue;
+      if (tiny) pen.lineTo(x2, y2);
+      else if (around) goAround(x1, y1, x2 + 4, y2, around);
+      else if (gap !== null) goBetween(x1, y1, x2, y2 - 4, gap);
+      else {
+        const bend = Math.max(14, Math.min(60, Math.abs(y2 - y1) / 2));
+        pen.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2 - 4);
       }
-      if (tiny) { pen.lineTo(x2, y2); continue; }
-      const bend = Math.max(14, Math.min(60, Math.abs(y2 - y1) / 2));
-      pen.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2 - 4);
     }
     pen.stroke();
     pen.setLineDash([]);
     pen.globalAlpha = 1;
     if (tiny) continue;
     pen.beginPath();
-    for (let at = 0; at < points.length; at += 5) {
-      const x = points[at + 2], y = points[at + 3];
-      const [side, up] = points[at + 4] ? [6, 3.5] : [3.5, 6];
+    for (const [, , x, y, around] of edges) {
+      const [side, up] = around ? [6, 3.5] : [3.5, 6];
       pen.moveTo(x, y);
-      pen.lineTo(points[at + 4] ? x + side : x - side, y - up);
-      pen.lineTo(x + side, points[at + 4] ? y + up : y - up);
+      pen.lineTo(around ? x + side : x - side, y - up);
+      pen.lineTo(x + side, around ? y + up : y - up);
       pen.closePath();
     }
     pen.fill();
   }
+}
+
+// Leads out to one side, straight down there, and back, within the gaps above and below the rows in between.
+function goAround(x1, y1, x2, y2, side) {
+  const turn = Math.min(BEND, Math.abs(y2 - y1) / 2);
+  pen.bezierCurveTo(side, y1, side, y1, side, y1 + turn);
+  pen.lineTo(side, y2 - turn);
+  pen.bezierCurveTo(side, y2, side, y2, x2, y2);
+}
+
+// Leads from one column to another through the gap before it: below the first node, up, and down onto the other.
+function goBetween(x1, y1, x2, y2, gap) {
+  pen.bezierCurveTo(x1, y1 + TURN, gap, y1 + TURN, gap, y1);
+  pen.lineTo(gap, y2);
+  pen.bezierCurveTo(gap, y2 - TURN, x2, y2 - TURN, x2, y2);
 }
 
 function fit() {

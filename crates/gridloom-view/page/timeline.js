@@ -91,13 +91,14 @@ function drawTimeline() {
     if (right < filled[bar.lane]) continue;
     filled[bar.lane] = Math.max(x + 1, right);
     const fill = fillOf(bar.node, colourMode);
-    stripPen.globalAlpha = bar.container ? 0.45 : 1;
+    stripPen.globalAlpha = bar.container ? 0.35 : 1;
     stripPen.fillStyle = fill;
     stripPen.fillRect(x, y, w, BAR.height);
     stripPen.globalAlpha = 1;
     if (bar.node.critical && !bar.container) { stripPen.fillStyle = critical; stripPen.fillRect(x, y + BAR.height, w, 2); }
     if (w > 40) {
-      stripPen.fillStyle = inkOn(fill);
+      // The ground shows through a container.
+      stripPen.fillStyle = bar.container ? css('--ink') : inkOn(fill);
       // The letters here are smaller than those that are measured.
       const left = Math.max(x, 0), room = (Math.min(right, width) - left - 8) * 13 / 11;
       if (room > 30) stripPen.fillText(elide(bar.node.name, room), left + 5, y + BAR.height / 2 + 0.5);

@@ -1,10 +1,10 @@
 //! The differences between two pictures.
 //!
-//! Nodes are paired graph by graph: those with the same name and kind in the same order, then the
-//! nodes of one kind that are left between them. Numbers in names that Gridloom made (`kernel#3`) do
+//! Nodes are paired graph by graph: those with the same name and kind in the same order, then those
+//! with the same name and kind in any order, then the nodes of one kind that are left between them. Numbers in names that Gridloom made (`kernel#3`) do
 //! not count, since every node that is added shifts them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use serde::Serialize;
@@ -150,7 +150,7 @@ fn kind_of(node: &Node) -> String {
 
 fn changed_facts(node: &Node, other: &Node) -> Vec<String> {
     // Where a kernel stands in its source is not a property of the graph.
-    let counts = |fact: &&(String, String)| fact.0 != "source";
+    let counts = |fact: &&(String, String)| fact.0 != "source" && !fact.0.is_empty();
     let values = |node: &Node| -> HashMap<String, String> {
         node.facts.iter().rev().filter(counts).cloned().collect()
     };
@@ -166,6 +166,14 @@ fn changed_facts(node: &Node, other: &Node) -> Vec<String> {
             _ => {}
         }
     }
+    // Lines of a label of DOT have no names.
+    let nameless = |node: &Node| -> Vec<String> {
+        node.facts.iter().filter(|fact| fact.0.is_empty()).map(|fact| fact.1.clone()).collect()
+    };
+    let (ours, theirs) = (nameless(node), nameless(other));
+    let gone = ours.iter().filter(|line| !theirs.contains(line)).map(|line| format!("no longer {line}"));
+    let come = theirs.iter().filter(|line| !ours.contains(line)).map(|line| format!("now {line}"));
+    changes.extend(gone.chain(come));
     changes
 }
 
@@ -203,14 +211,12 @@ fn pair(old: &[Node], new: &[Node]) -> Vec<Option<usize>> {
         pairs[old.len() - back] = Some(new.len() - back);
     }
     let (one, two) = (&old[start..old.len() - end], &new[start..new.len() - end]);
-    let inner = if (one.len() + 1).saturating_mul(two.len() + 1) <= MOST_CELLS {
-        longest_common(one, two)
-    } else {
-        by_name(one, two)
-    };
-    for (place, partner) in inner.iter().enumerate() {
-        pairs[start + place] = partner.map(|partner| start + partner);
+    if (one.len() + 1).saturating_mul(two.len() + 1) <= MOST_CELLS {
+        for (place, partner) in longest_common(one, two).iter().enumerate() {
+            pairs[start + place] = partner.map(|partner| start + partner);
+        }
     }
+    pair_moved(old, new, &mut pairs);
     pair_kinds(old, new, &mut pairs);
     pairs
 }
@@ -243,13 +249,18 @@ fn longest_common(old: &[Node], new: &[Node]) -> Vec<Option<usize>> {
     pairs
 }
 
-/// Pairs nodes with the same key, in order.
-fn by_name(old: &[Node], new: &[Node]) -> Vec<Option<usize>> {
-    let mut places: HashMap<_, std::collections::VecDeque<usize>> = HashMap::new();
-    for (place, node) in new.iter().enumerate() {
-        places.entry(key(node)).or_default().push_back(place);
+/// Pairs what is left over with the same key, in any order: the order in which a file lists nodes
+/// means nothing.
+fn pair_moved(old: &[Node], new: &[Node], pairs: &mut [Option<usize>]) {
+    let taken: HashSet<usize> = pairs.iter().flatten().copied().collect();
+    let free: Vec<usize> = (0..new.len()).filter(|place| !taken.contains(place)).collect();
+    let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
+    for place in free {
+        places.entry(key(&new[place])).or_default().push_back(place);
     }
-    old.iter().map(|node| places.get_mut(&key(node)).and_then(|places| places.pop_front())).collect()
+    for (node, partner) in old.iter().zip(pairs).filter(|(_, partner)| partner.is_none()) {
+        *partner = places.get_mut(&key(node)).and_then(VecDeque::pop_front);
+    }
 }
 
 /// Pairs what is left over between two pairs: nodes of the same kind, in order.
@@ -340,6 +351,22 @@ mod tests {
                 "~ copy back: name: copy back -> copy home",
             ]
         );
+    }
+
+    #[test]
+    fn nodes_that_a_file_lists_in_another_order_are_the_same_nodes() {
+        let mut graph = chain(three());
+        graph.nodes.swap(0, 2);
+        assert!(lines(chain(three()), graph.clone()).is_empty());
+        graph.nodes[2].facts[0].1 = "2".into();
+        assert_eq!(lines(chain(three()), graph), ["~ memset#0: value: 1 -> 2"]);
+    }
+
+    #[test]
+    fn lines_without_names_are_compared_line_by_line() {
+        let with = |lines: &[(&str, &str)]| chain(vec![node(0, "copy", "memcpy", lines)]);
+        let (one, two) = (with(&[("", "a → b"), ("", "4 B")]), with(&[("", "a → b"), ("", "8 B")]));
+        assert_eq!(lines(one, two), ["~ copy: no longer 4 B", "~ copy: now 8 B"]);
     }
 
     #[test]

@@ -15,8 +15,13 @@ const LEAST_WIDTH: f64 = 90.0;
 const MOST_WIDTH: f64 = 260.0;
 /// A row of nodes wider than this, or than the drawing would be as a square, is broken into rows.
 const WRAP_WIDTH: f64 = 2000.0;
-/// How far an edge that goes around nodes leads beside them, in drawings up to a width.
+/// The room beside nodes for edges that go around them, in drawings up to a width.
 const ASIDE: f64 = 24.0;
+/// The lanes in that room, and the distance between them.
+const LANES: usize = 3;
+const LANE: f64 = 6.0;
+/// How far an edge goes down while it turns: less than from the middle of a node to the next row.
+const BEND: f64 = 40.0;
 const ASIDE_WIDTH: f64 = 900.0;
 
 impl Picture {
@@ -198,6 +203,7 @@ impl Drawing<'_> {
     }
 
     fn write_edges(&self, svg: &mut String, x: f64, y: f64) {
+        let mut aside = 0;
         for route in self.routes() {
             let (from, to) = (&self.boxes[route.from], &self.boxes[route.to]);
             let dash = if route.is_programmatic { " stroke-dasharray=\"5 4\"" } else { "" };
@@ -205,11 +211,15 @@ impl Drawing<'_> {
             if route.is_aside {
                 let (x1, y1) = (x + from.x + from.width, y + head_of(from));
                 let (x2, y2) = (x + to.x + to.width, y + head_of(to));
-                // Where the control points must be for the curve to reach the place beside the nodes.
-                let side = (8.0 * (x + self.inner + ASIDE - 6.0) - x1 - x2) / 6.0;
+                // Straight down beside all nodes, in a lane of its own where there are few.
+                let side = x + self.inner + LANE * (1 + aside % LANES) as f64;
+                aside += 1;
+                let turn = BEND.min((y2 - y1).abs() / 2.0);
+                let (top, bottom) = (y1 + turn, y2 - turn);
                 let _ = writeln!(
                     svg,
-                    "<path d=\"M{x1:.1} {y1:.1}C{side:.1} {y1:.1} {side:.1} {y2:.1} {:.1} {y2:.1}\" fill=\"none\" \
+                    "<path d=\"M{x1:.1} {y1:.1}C{side:.1} {y1:.1} {side:.1} {y1:.1} {side:.1} {top:.1}V{bottom:.1}\
+                     C{side:.1} {y2:.1} {side:.1} {y2:.1} {:.1} {y2:.1}\" fill=\"none\" \
                      stroke=\"#9aa3ae\"{dash}/><path d=\"M{x2:.1} {y2:.1}l6 -3.5v7z\" fill=\"#9aa3ae\"/>",
                     x2 + 4.0,
                 );

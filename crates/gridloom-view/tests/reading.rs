@@ -319,3 +319,34 @@ fn a_wide_layer_is_drawn_in_several_rows_and_nodes_cover_edges() {
     assert!(width < 2500.0, "{width}");
     assert!(svg.rfind("<path").unwrap() < svg.find("<rect x").unwrap());
 }
+
+#[test]
+fn edges_that_skip_nodes_go_straight_down_beside_all_of_them() {
+    let names =
+        ["first", "second", "a node with a name so long that it is the widest of them", "fourth", "last"];
+    let nodes: Vec<String> = names
+        .iter()
+        .enumerate()
+        .map(|(id, name)| format!(r#"{{ "id": {id}, "name": "{name}", "kind": "kernel" }}"#))
+        .collect();
+    let edge = |from: usize, to: usize| format!(r#"{{ "from": {from}, "to": {to}, "kind": "full" }}"#);
+    let edges = [edge(0, 1), edge(1, 2), edge(2, 3), edge(3, 4), edge(0, 3), edge(0, 4)];
+    let svg = read(&json(&nodes.join(","), &edges.join(","))).expect("a graph").to_svg();
+    let number = |text: &str| -> f64 {
+        let end = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+        text[..end].parse().expect("a number")
+    };
+    let right = |rect: &str| {
+        let of = |name: &str| number(rect.split(name).nth(1).expect("an attribute"));
+        of(" x=\"") + of(" width=\"")
+    };
+    let widest = svg.split("<rect").skip(2).map(right).fold(0.0, f64::max);
+    // The place where the line runs straight down stands before its `V`.
+    let lanes: Vec<f64> = svg
+        .lines()
+        .filter_map(|line| Some(line.split_once('V')?.0.rsplit(' ').nth(1)?.to_owned()))
+        .map(|lane| number(&lane))
+        .collect();
+    assert_eq!(lanes.len(), 2, "{svg}");
+    assert!(lanes.iter().all(|&lane| lane > widest) && lanes[0] != lanes[1], "{lanes:?} beside {widest}");
+}

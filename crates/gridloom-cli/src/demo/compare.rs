@@ -47,10 +47,10 @@ pub(super) fn run(demo: &Demo, facts: &Facts, size: u32, passes: u32) -> Checked
         say!("{:#}", json!({ "passes": passes, "size": size, "devices": rows }))?;
     } else {
         say!("{passes} passes, median of {LAUNCHES} launches; each result was checked against the host")?;
-        say!("{:18} {:>12} {:>8}", "device", "ms", "ratio")?;
+        say!("{:18} {:>12} {:>8}", "device", "µs", "ratio")?;
         for row in &rows {
             match &row.outcome {
-                Ok(time) => say!("{:18} {time:>12.3} {:>8.2}", row.name, time / best)?,
+                Ok(time) => say!("{:18} {:>12.1} {:>8.2}", row.name, time * 1e3, time / best)?,
                 Err(error) => {
                     // `gridloom devices` has the rest.
                     let message = error.to_string();

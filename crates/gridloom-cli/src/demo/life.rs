@@ -117,8 +117,9 @@ impl Scene for Board {
         let alive = cells.iter().filter(|&&cell| cell == 1).count();
         expect(cells == reference(self.width, passes), "other cells live than on the host")?;
         let width = self.width;
+        let generations = if passes == 1 { "generation" } else { "generations" };
         Ok(format!(
-            "{alive} of {width} × {width} cells live after {passes} generations, the same as on the host"
+            "{alive} of {width} × {width} cells live after {passes} {generations}, the same as on the host"
         ))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Folder, gridloom, succeeds, text};
+use crate::support::{Folder, expect_success, gridloom, gridloom_with_input, succeeds, text};
 
 /// Saves a demonstration and returns the name of the file.
 fn saved(folder: &Folder, demo: &str, more: &[&str]) -> String {
@@ -151,6 +151,20 @@ fn facts_are_told_as_json_too() {
     assert_eq!(json(&succeeds(&["ptx", "check", &file, "--json"]))["kernels"][0]["name"], "k");
     let info = json(&succeeds(&["ptx", "info", &file, "--json"]));
     assert_eq!((&info["kernel"], &info["parameters"][0]["bytes"]), (&"k".into(), &8.into()));
+}
+
+#[test]
+fn the_dot_that_a_program_writes_is_titled_by_its_file_and_equal_to_itself() {
+    let folder = Folder::new("own-dot");
+    let (one, other) = (folder.path("one.dot"), folder.path("other.dot"));
+    for (passes, file) in [("20", &one), ("30", &other)] {
+        succeeds(&["demo", "heat", "--device", "cpu", "--passes", passes, "--dot", file]);
+    }
+    assert!(succeeds(&["show", &one]).starts_with("one (6 nodes)"));
+    assert_eq!(succeeds(&["diff", &one, &other]), "the graphs are equal\n");
+    let text = std::fs::read_to_string(&one).expect("written");
+    let shown = expect_success(&["show", "-"], &gridloom_with_input(&["show", "-"], &text));
+    assert!(shown.starts_with("graph (6 nodes)"), "{shown}");
 }
 
 #[test]

@@ -26,7 +26,9 @@ pub fn read(text: &str) -> Result<Picture, ReadError> {
         return Err(ReadError::new("the graph has no nodes"));
     }
     let graph = Builder::new(&file)?.root()?;
-    let title = if file.name.is_empty() || file.name == "dot" { "graph" } else { &file.name };
+    // CUDA calls every graph `dot`, and `Graph::to_dot` calls every graph `gridloom`.
+    let is_general = matches!(&*file.name, "" | "dot" | "gridloom");
+    let title = if is_general { "graph" } else { &file.name };
     let mut picture = Picture { title: title.to_owned(), graph };
     picture.arrange();
     Ok(picture)

@@ -319,6 +319,33 @@ fn points_in_time_have_the_digits_that_tell_them_apart() {
 }
 
 #[test]
+fn durations_have_three_digits_and_the_unit_that_they_round_to() {
+    let (picture, _) = sample();
+    let Some((mut browser, _folder)) = open("durations", &picture.to_html(None), false) else { return };
+    let shown = browser.value("[0, 999, 1000, 999_499, 999_600, 999_600_000, 2.5e9, 1.5e12].map(duration)");
+    assert_eq!(
+        shown,
+        json!(["0 ns", "999 ns", "1.00 µs", "999 µs", "1.00 ms", "1.00 s", "2.50 s", "1500 s"])
+    );
+}
+
+#[test]
+fn an_edge_to_another_column_leads_through_the_gap_between_them() {
+    let node = |id: usize| json!({ "id": id, "name": format!("step {id}"), "kind": "kernel" });
+    let nodes: Vec<Value> = (0..200).map(node).collect();
+    let edges: Vec<Value> = (1..200).map(|to| json!({ "from": to - 1, "to": to, "kind": "full" })).collect();
+    let graph =
+        json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": nodes, "edges": edges } });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("columns", &picture.to_html(None), false) else { return };
+    let gaps = browser.value("drawnEdges.filter(edge => edge.gap !== undefined).length");
+    assert!(gaps.as_u64().expect("a number") > 0, "200 nodes take several columns");
+    let inside = "drawnEdges.filter(edge => drawn.some(node => edge.gap > node.left - 8 && edge.gap < node.left + node.width + 8)).length";
+    assert_eq!(browser.value(inside), json!(0));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
 fn the_theme_follows_the_system_and_its_button() {
     let (picture, _) = sample();
     let Some((mut browser, _folder)) = open("theme", &picture.to_html(None), true) else { return };
