@@ -10,11 +10,11 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../crates/gridloom-cli/src/ptx/argument.rs"]
 mod argument;
 
-type Failure = Box<dyn std::error::Error>;
-
 fuzz_target!(|text: &str| {
     if let Err(error) = text.parse::<argument::Argument>() {
-        assert!(error.contains(text));
+        // Long ones are cut.
+        let start: String = text.chars().take(50).collect();
+        assert!(error.contains(&start));
     }
     if let Err(error) = text.parse::<Engine>() {
         assert!(!error.to_string().is_empty());

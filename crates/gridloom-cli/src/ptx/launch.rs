@@ -3,7 +3,8 @@
 use gridloom::DeviceKind;
 use gridloom::prelude::*;
 
-use super::argument::{Argument, Prepared};
+use super::argument::Argument;
+use super::prepare::Prepared;
 use super::source;
 use crate::args::{DeviceChoice, PtxRun};
 use crate::files::Destination;

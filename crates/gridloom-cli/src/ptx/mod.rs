@@ -4,6 +4,7 @@ mod argument;
 mod check;
 mod info;
 mod launch;
+mod prepare;
 mod source;
 
 use std::path::{Path, PathBuf};
