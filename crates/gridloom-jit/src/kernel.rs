@@ -193,8 +193,8 @@ impl CompiledKernel {
     }
 
     /// Returns how many threads have run in vectors and how many one by one, counted once each time
-    /// they enter compiled code. A thread that leaves its group and continues alone counts once for
-    /// each.
+    /// they enter compiled code. A thread that leaves its group and continues alone has run alone,
+    /// because that may be nearly all of its work.
     pub fn runs(&self) -> Runs {
         let [wide, alone] = [&self.runs[0], &self.runs[1]].map(|count| count.load(Ordering::Relaxed));
         Runs { wide, alone }

@@ -98,8 +98,9 @@ impl Compiled for CompiledKernel {
         // SAFETY: the caller's promise.
         let Outcome { ended, parted } = unsafe { part.run(machine, entry, 0..threads) };
         let blocks = ended + u32::from(ended < machine.blocks);
-        self.count(blocks * (threads / part.lanes), parted, part.lanes);
+        let groups = blocks * (threads / part.lanes);
         if ended == machine.blocks {
+            self.count(groups, parted, part.lanes, 0);
             return BlocksRun { ended, running: false };
         }
         let index = advance(machine.index, machine.grid, ended);
@@ -110,10 +111,11 @@ impl Compiled for CompiledKernel {
             && at & KEPT != 0
             && places().iter().step_by(part.lanes as usize).all(|&place| place == at);
         // SAFETY: the code has just returned. The rest is the caller's promise.
-        unsafe {
+        let left = unsafe {
             part.expand(machine, 0..threads);
-            self.run_parted(machine, 0..threads, parted);
-        }
+            self.run_parted(machine, 0..threads, part.lanes, parted)
+        };
+        self.count(groups, parted, part.lanes, left);
         if all_wait {
             // The threads have passed so many barriers that others should run before they continue
             // after this one.
@@ -141,12 +143,12 @@ impl Compiled for CompiledKernel {
                 self.run_single(machine, pc, threads.start..first);
             }
             let Outcome { parted, .. } = part.run(machine, entry, first..last);
-            self.count((last - first) / part.lanes, parted, part.lanes);
             part.expand(machine, first..last);
             if last < threads.end {
                 self.run_single(machine, pc, last..threads.end);
             }
-            self.run_parted(machine, first..last, parted);
+            let left = self.run_parted(machine, first..last, part.lanes, parted);
+            self.count((last - first) / part.lanes, parted, part.lanes, left);
         }
     }
 }
@@ -208,14 +210,16 @@ impl CompiledKernel {
         self.group(*GROUPS.iter().rev().find(fits)?, checks)
     }
 
-    /// Continues threads that have left their group, one by one.
+    /// Continues threads that have left their group, one by one. Returns their number, with those
+    /// that have left it for the interpreter and will continue alone.
     ///
     /// # Safety
     /// As for [`Compiled::run`]. A thread that has left its group is at an entry of the code for
     /// single threads, with its registers in memory.
-    unsafe fn run_parted(&self, machine: &Machine, threads: Range<u32>, parted: u32) {
+    unsafe fn run_parted(&self, machine: &Machine, threads: Range<u32>, lanes: u32, parted: u32) -> u32 {
+        let mut left = 0;
         if parted == 0 {
-            return;
+            return left;
         }
         // SAFETY: the table has an entry for each thread of the call.
         let place = |thread: u32| unsafe { *machine.pcs.wrapping_add(thread as usize) };
@@ -226,15 +230,26 @@ impl CompiledKernel {
             while thread < threads.end && place(thread) == at {
                 thread += 1;
             }
-            if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
+            if at == EXITED {
+                continue;
+            }
+            if at & (YIELDED | INTERPRET) != 0 || at & SINGLE == 0 {
+                // Whole groups at one place are still together.
+                let (start, end) = (first.next_multiple_of(lanes), thread / lanes * lanes);
+                left += thread - first - end.saturating_sub(start);
+            } else {
+                left += thread - first;
                 // SAFETY: the caller's promise.
                 unsafe { self.run_single(machine, at & PC, first..thread) };
             }
         }
+        left
     }
 
-    fn count(&self, groups: u32, parted: u32, lanes: u32) {
-        self.runs[0].fetch_add(u64::from(groups) * u64::from(lanes), Ordering::Relaxed);
+    /// Counts groups that ran, of which some diverged and some threads have left.
+    fn count(&self, groups: u32, parted: u32, lanes: u32, left: u32) {
+        let wide = (u64::from(groups) * u64::from(lanes)).saturating_sub(left.into());
+        self.runs[0].fetch_add(wide, Ordering::Relaxed);
         // A sample is enough, and host threads would contend for the counters.
         if self.groups.load(Ordering::Relaxed) < SAMPLE {
             self.groups.fetch_add(groups, Ordering::Relaxed);

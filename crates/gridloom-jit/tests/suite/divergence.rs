@@ -171,3 +171,22 @@ fn votes_and_shuffles_without_a_mask_are_of_the_threads_that_run_together() {
          shfl.down.b32 %r7, %r2, 3, 31; mad.lo.u32 %r19, %r6, 7, %r7; A: xor.b32 %r19, %r19, %r5; {STORE}"
     ));
 }
+
+#[test]
+fn threads_that_continue_alone_have_not_run_in_vectors() {
+    // The interpreter reads the clock.
+    let counting = "mov.u32 %r3, 0; L: mad.lo.u32 %r19, %r19, 7, %r2; add.u32 %r3, %r3, 1;
+         setp.lt.u32 %p2, %r3, 50; @%p2 bra L;";
+    let body = format!(
+        "{LOAD} mov.u32 %r19, 0; and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra A;
+         mov.u32 %r4, %clock; A: {counting} {STORE}"
+    );
+    let case = Case::new(&body);
+    case.same().unwrap();
+    assert_eq!(case.runs.get(), Runs { wide: 0, alone: 64 });
+    // Those that come back from it together have.
+    let body = format!("{LOAD} mov.u32 %r19, 0; mov.u32 %r4, %clock; {counting} {STORE}");
+    let case = Case::new(&body);
+    case.same().unwrap();
+    assert_eq!(case.runs.get(), Runs { wide: 128, alone: 0 });
+}
