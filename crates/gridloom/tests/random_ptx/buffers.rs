@@ -18,7 +18,7 @@ impl Program {
         let used = |name: &str| mentions(kernel, name);
         let sized = |name: &str, words: Vec<u8>| if used(name) { words } else { vec![0; 8] };
         vec![
-            sized("p_in", words(self.input.len() as u32, 1)),
+            sized("p_in", words(self.input_words(), 1)),
             sized("p_out", vec![0; (self.record_bytes() * self.threads()) as usize]),
             sized("p_mine", words(self.threads() * OWN_BYTES / 4, 7)),
             sized("p_columns", words(self.threads() * COLUMNS, 3)),

@@ -188,7 +188,23 @@ impl Generator {
         if !self.features.floats || self.random.one_in(3) {
             // Of bytes too, which lie in wider registers.
             let byte = self.random.pick(&["u8", "s8"]);
-            return match self.random.below(4) {
+            return match self.random.below(8) {
+                // Between any two, from registers that are wider, or to them.
+                4..=6 => {
+                    const ALL: [&str; 8] = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"];
+                    let (to, from) = (self.random.pick(&ALL), self.random.pick(&ALL));
+                    let sat = if bits(to) <= bits(from) && to != from { self.maybe(".sat") } else { "" };
+                    let register = |this: &mut Self, ty: &str| {
+                        let fits: &[&str] = match bits(ty) {
+                            8 | 16 => &["b16", "b16", "b32", "b32", "b64"],
+                            32 => &["b32", "b32", "b64"],
+                            _ => &["b64"],
+                        };
+                        let file = this.random.pick(fits);
+                        this.dst(file)
+                    };
+                    format!("cvt{sat}.{to}.{from} {}, {};", register(self, to), register(self, from))
+                }
                 0 => format!("cvt.{to}.{byte} {}, {};", self.dst(to), self.dst("b16")),
                 1 => {
                     let sat = self.maybe(".sat");

@@ -9,10 +9,12 @@
 //!   first, with a vote;
 //! - loops count, and nothing else changes their counters.
 
+use super::print::print;
 use super::program::{
-    FILES, Function, INPUT_WORDS, If, Join, Loop, Masks, OWN_BYTES, Output, Program, Statement, Switch,
-    TABLE_WORDS, mentions, print,
+    COUNTERS, FILES, Function, INPUT_WORDS, If, Join, Loop, Masks, OWN_BYTES, Output, Program, Statement,
+    Switch, TABLE_WORDS, mentions,
 };
+use super::renaming::renamed;
 use crate::support::Random;
 
 /// Who is sure to be at the same statement together.
@@ -73,7 +75,7 @@ pub(crate) struct Generator {
     budget: u32,
 }
 
-const BLOCKS: [[u32; 3]; 18] = [
+const BLOCKS: [[u32; 3]; 26] = [
     [1, 1, 1],
     [7, 1, 1],
     [31, 1, 1],
@@ -86,6 +88,14 @@ const BLOCKS: [[u32; 3]; 18] = [
     [65, 1, 1],
     [96, 1, 1],
     [100, 1, 1],
+    [48, 1, 1],
+    [128, 1, 1],
+    [160, 1, 1],
+    [256, 1, 1],
+    [16, 16, 1],
+    [12, 12, 1],
+    [8, 8, 2],
+    [4, 16, 1],
     [8, 5, 1],
     [16, 3, 1],
     [32, 2, 1],
@@ -93,6 +103,10 @@ const BLOCKS: [[u32; 3]; 18] = [
     [3, 4, 5],
     [2, 3, 11],
 ];
+/// Few programs have such blocks, because the reference is slow.
+const LARGE_BLOCKS: [[u32; 3]; 4] = [[512, 1, 1], [32, 16, 1], [500, 1, 1], [8, 8, 8]];
+/// Enough threads, beside the largest blocks, that it matters whether they run one after the other.
+const LARGE_GRIDS: [[u32; 3]; 3] = [[20, 1, 1], [5, 4, 1], [3, 1, 7]];
 /// Blocks whose rows are whole groups of 16 or 32.
 const WIDE_BLOCKS: [[u32; 3]; 5] = [[32, 1, 1], [64, 1, 1], [96, 1, 1], [32, 3, 1], [16, 4, 1]];
 const GRIDS: [[u32; 3]; 6] = [[1, 1, 1], [1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1], [1, 2, 2]];
@@ -105,6 +119,9 @@ impl Program {
         let grid = random.pick(&GRIDS);
         let rows = random.one_in(3);
         let block = if rows && !random.one_in(4) { random.pick(&WIDE_BLOCKS) } else { block };
+        let size = random.below(200);
+        let block = if size < 3 && !rows { random.pick(&LARGE_BLOCKS) } else { block };
+        let grid = if size == 0 && !rows { random.pick(&LARGE_GRIDS) } else { grid };
         let features = Features {
             warps: random.below(5) < 2 && !rows,
             barriers: random.below(5) < 2,
@@ -133,11 +150,22 @@ impl Program {
         };
         let functions = generator.functions();
         // Mostly small: a hundred small ones find more than ten large ones, and sooner.
-        let most = if generator.random.one_in(10) { 60 } else { 18 };
-        let (least, most) = if rows { (1, 4) } else { (3, most) };
+        let most = match generator.random.below(40) {
+            _ if size < 3 => 12,
+            // Longer than what is analysed in every way.
+            0 => 400,
+            1..=4 => 60,
+            _ => 18,
+        };
+        let (least, most) = match (rows, most) {
+            (true, 400) => (1, 40),
+            (true, _) => (1, 4),
+            (false, most) => (3, most),
+        };
         generator.budget = least + generator.random.below(most) as u32;
         let body = generator.kernel();
-        Program { grid, block, dynamic, columnar: rows, input, table, n, x, z, functions, body }
+        let then = generator.smaller(block, &print(&body));
+        Program { grid, block, then, dynamic, columnar: rows, input, table, n, x, z, functions, body }
     }
 }
 
@@ -183,6 +211,24 @@ impl Generator {
     pub(crate) fn fresh(&mut self) -> u32 {
         self.names += 1;
         self.names
+    }
+
+    /// Blocks of a second launch, whose threads are at most those of the first, unless barriers count
+    /// them. Whole warps stay whole.
+    fn smaller(&mut self, [x, y, z]: [u32; 3], text: &str) -> Option<[u32; 3]> {
+        let counts =
+            ["bar.sync 1,", "bar.sync 2,", "bar.arrive"].iter().any(|counting| text.contains(counting));
+        if counts || !self.random.one_in(4) {
+            return None;
+        }
+        let unit = if (x * y * z).is_multiple_of(32) { 32 } else { 1 };
+        let rows = if x.is_multiple_of(unit) { x / unit } else { return None };
+        let rows = 1 + self.random.below(rows as usize) as u32;
+        Some([
+            unit * rows,
+            1 + self.random.below(y as usize) as u32,
+            1 + self.random.below(z as usize) as u32,
+        ])
     }
 
     fn functions(&mut self) -> Vec<Function> {
@@ -241,9 +287,9 @@ impl Generator {
         }
         // The second half counts bytes; see `bytes_counted`.
         let counts_bytes = text.contains("tally") && text.contains("%byte");
-        let counted = (0..16).filter(|&index| match index {
-            0..8 => text.contains(&format!("[tally+{}]", 8 * index)),
-            _ => counts_bytes,
+        let counted = (0..COUNTERS).filter(|&index| match index {
+            8..16 => counts_bytes,
+            _ => text.contains(&format!("[tally+{}]", 8 * index)),
         });
         body.extend(counted.map(|index| Statement::Output(Output::Counter(index))));
         body
@@ -265,6 +311,17 @@ impl Generator {
     }
 
     fn statement(&mut self, scope: &Scope) -> Statement {
+        match self.plain_statement(scope) {
+            // As compilers name registers, and as people do.
+            Statement::Code(lines) if !self.random.one_in(4) => {
+                let (number, each) = (self.fresh(), self.random.below(3) < 2);
+                Statement::Code(renamed(&lines, number, each))
+            }
+            statement => statement,
+        }
+    }
+
+    fn plain_statement(&mut self, scope: &Scope) -> Statement {
         for _ in 0..4 {
             let made = match self.random.below(20) {
                 0 | 1 if self.features.branches && scope.depth < 4 => Some(self.if_else(scope)),
@@ -406,7 +463,8 @@ impl Generator {
     fn switch(&mut self, scope: &Scope) -> Statement {
         let uniform = scope.together >= Together::Warp && self.random.one_in(3);
         let count = 2 + self.random.below(3);
-        let value = match uniform {
+        // Threads that have parted may all take one case too.
+        let value = match uniform || !scope.in_function && self.random.one_in(4) {
             true => format!("%u{}", self.random.below(4)),
             false => format!("%r{}", self.random.below(12)),
         };
@@ -418,13 +476,15 @@ impl Generator {
             Some(outer) if !uniform => Some((outer.clone(), format!("%m{}", self.fresh()))),
             _ => None,
         };
+        // Who does not take the branch goes on behind the cases.
+        let guard = (!uniform && masks.is_none() && self.random.one_in(4)).then(|| self.condition());
         let mut inner = self.inner(scope);
         if !uniform {
             inner.together = Together::Lane;
             inner.mask = masks.as_ref().map(|(_, mask)| mask.clone());
         }
         let cases = (0..count).map(|_| self.block(&inner)).collect();
-        Statement::Switch(Box::new(Switch { index: vec![index], uniform, masks, cases }))
+        Statement::Switch(Box::new(Switch { index: vec![index], guard, uniform, masks, cases }))
     }
 
     /// Leaves a loop, or the kernel.

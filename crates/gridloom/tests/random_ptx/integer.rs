@@ -333,6 +333,12 @@ impl Generator {
                     self.dst("b16")
                 )],
             },
+            _ if self.random.one_in(2) => {
+                // All different.
+                let first = self.random.below(8);
+                let names: Vec<String> = (0..4).map(|at| format!("%h{}", (first + 3 * at) % 8)).collect();
+                vec![format!("mov.b64 {{{}}}, {};", names.join(", "), self.dst("b64"))]
+            }
             _ => vec![format!("mov.b32 {{{}, {}}}, {};", self.dst("b16"), self.dst("b16"), self.dst("b32"))],
         }
     }

@@ -37,7 +37,7 @@ impl Generator {
     }
 
     /// A type, a vector of it of at most 16 bytes, and registers for its elements, all different.
-    fn element(&mut self) -> (&'static str, String, String, u32) {
+    pub(crate) fn element(&mut self) -> (&'static str, String, String, u32) {
         let (ty, bytes) = self.random.pick(&ELEMENTS);
         let count = match bytes {
             8 => self.random.pick(&[1, 1, 2]),
@@ -71,7 +71,11 @@ impl Generator {
     }
 
     pub(crate) fn memory(&mut self, scope: &Scope) -> Vec<String> {
-        match self.random.below(24) {
+        match self.random.below(30) {
+            24..=27 => self.scattered(scope),
+            28 => self.array(),
+            29 if !scope.in_function && self.random.one_in(4) => self.nowhere(),
+            29 if !scope.in_function => self.tickets(),
             0..=3 => self.own_access(scope),
             4 | 5 => self.input(scope),
             6 => self.table(),
@@ -391,108 +395,18 @@ impl Generator {
         }]
     }
 
-    /// An atomic operation on memory of the thread's own, so that the old value is defined too.
-    fn own_atomic(&mut self, _scope: &Scope) -> Vec<String> {
-        let (space, base) = self.random.pick(&[("global", "%mine"), ("shared", "%own")]);
-        const OPERATIONS: [(&str, &[&str]); 7] = [
-            ("and", &["b32", "b64"]),
-            ("xor", &["b32", "b64"]),
-            ("exch", &["b32", "b64"]),
-            (
-                "add",
-                &[
-                    "u32",
-                    "s32",
-                    "u64",
-                    "f32",
-                    "f64",
-                    "noftz.f16",
-                    "noftz.f16x2",
-                    "noftz.bf16",
-                    "noftz.bf16x2",
-                ],
-            ),
-            ("inc", &["u32"]),
-            ("dec", &["u32"]),
-            ("min", &["u32", "s32", "u64", "s64"]),
-        ];
-        let (mut op, types) = self.random.pick(&OPERATIONS);
-        let written = self.random.pick(types);
-        let ty = written.trim_start_matches("noftz.");
-        op = match op {
-            "and" if self.random.one_in(2) => "or",
-            "min" if self.random.one_in(2) => "max",
-            op => op,
+    /// An access that no thread makes, near an argument that is no pointer. What compiled code
+    /// assumes about pointers does not hold then, for the others neither.
+    fn nowhere(&mut self) -> Vec<String> {
+        let d = self.dst("b32");
+        let access = match self.random.one_in(2) {
+            true => format!("ld.global.u32 {d}, [%td0];"),
+            false => format!("st.global.u32 [%td0], {d};"),
         };
-        let bytes = super::integer::bits(ty) / 8;
-        let offset = (self.random.u32() & (OWN_BYTES - 1)) & !(bytes - 1);
-        let register = |this: &mut Self| match ty {
-            "f32" => format!("%f{}", this.random.below(8)),
-            "f64" => format!("%d{}", this.random.below(6)),
-            _ => this.dst(match bytes {
-                2 => "b16",
-                4 => "b32",
-                _ => "b64",
-            }),
-        };
-        let (d, b, c) = (register(self), register(self), register(self));
-        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
-        let scope = self.random.pick(&["", "", ".relaxed.cta", ".relaxed.gpu"]);
-        if self.random.one_in(5) {
-            let ty = if bytes == 8 { "b64" } else { "b32" };
-            let offset = offset & !7;
-            let [d, b, c] = [(); 3].map(|()| self.dst(ty));
-            return vec![format!("{guard}atom{scope}.{space}.cas.{ty} {d}, [{base}+{offset}], {b}, {c};")];
-        }
-        let _ = c;
-        vec![match self.random.one_in(4) {
-            true => {
-                let no_return = if op == "exch" { "xor" } else { op };
-                let written = if op == "exch" { if bytes == 8 { "b64" } else { "b32" } } else { written };
-                format!("{guard}red{scope}.{space}.{no_return}.{written} [{base}+{offset}], {b};")
-            }
-            false => format!("{guard}atom{scope}.{space}.{op}.{written} {d}, [{base}+{offset}], {b};"),
-        }]
-    }
-
-    /// An operation on a counter of all threads. Each counter has one operation, whose order does
-    /// not matter.
-    fn common_atomic(&mut self) -> Vec<String> {
-        const OPERATIONS: [(&str, &str); 8] = [
-            ("add", "u32"),
-            ("add", "u64"),
-            ("and", "b32"),
-            ("or", "b64"),
-            ("xor", "b32"),
-            ("min", "s32"),
-            ("max", "u64"),
-            ("inc", "u32"),
-        ];
-        let counter = self.random.below(8);
-        let (op, ty) = OPERATIONS[counter];
-        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
-        let value = match op {
-            "inc" => "1000".to_owned(),
-            _ => self.dst(if ty.ends_with("64") { "b64" } else { "b32" }),
-        };
-        // Shared counters are reset and read behind barriers, which are there only in programs that
-        // have them.
-        let place = match self.features.barriers && self.random.one_in(2) {
-            true => format!(".shared.{op}.{ty} [tally+{}]", 8 * counter),
-            false => format!(".global.{op}.{ty} [%common+{}]", 8 * counter),
-        };
-        vec![match self.random.one_in(4) {
-            true => {
-                // The old value is whatever it is; nobody looks at it.
-                let unused = if ty.ends_with("64") { "%td2" } else { "%t2" };
-                format!(
-                    "{guard}atom{} {unused}, {}, {value};",
-                    place.split(' ').next().unwrap_or(""),
-                    place.split(' ').nth(1).unwrap_or("")
-                )
-            }
-            false => format!("{guard}red{place}, {value};"),
-        }]
+        vec![
+            "setp.gt.u32 %tq, %u1, 100000;\n    ld.param.u64 %td0, [p_x];".to_owned(),
+            format!("mad.wide.u32 %td0, %linear, 4, %td0;\n    @%tq {access}"),
+        ]
     }
 
     fn argument(&mut self) -> Vec<String> {
@@ -542,35 +456,6 @@ impl Generator {
             4 => format!("fence.{}.{scope};", self.random.pick(&["sc", "acq_rel"])),
             5 => format!("membar.{};", self.random.pick(&["cta", "gl", "sys"])),
             _ => format!("prefetch.global.L2 [%in+{offset}];"),
-        }]
-    }
-
-    /// Several elements at once, each atomically.
-    fn vector_atomic(&mut self) -> Vec<String> {
-        let (op, ty, prefix, bytes) = self.random.pick(&[
-            ("add", "f32", "%f", 4),
-            ("add.noftz", "f16", "%h", 2),
-            ("max.noftz", "f16", "%h", 2),
-            ("min.noftz", "bf16", "%h", 2),
-            ("add.noftz", "f16x2", "%r", 4),
-            ("min.noftz", "bf16x2", "%r", 4),
-        ]);
-        let count = self.random.pick(&[2, 4]);
-        let start = self.random.below(8);
-        let registers = |first: usize| {
-            let names: Vec<String> =
-                (0..count).map(|index| format!("{prefix}{}", (first + index) % 8)).collect();
-            names.join(", ")
-        };
-        let size = bytes * count as u32;
-        let offset = (self.random.u32() & (OWN_BYTES - 1)) & !(size - 1);
-        let values = registers(start);
-        vec![match self.random.one_in(2) {
-            true => format!("red.global.{op}.v{count}.{ty} [%mine+{offset}], {{{values}}};"),
-            false => {
-                let old = registers(self.random.below(8));
-                format!("atom.global.{op}.v{count}.{ty} {{{old}}}, [%mine+{offset}], {{{values}}};")
-            }
         }]
     }
 

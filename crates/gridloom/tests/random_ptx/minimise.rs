@@ -17,6 +17,8 @@ pub(crate) fn minimise(mut program: Program, shows: &dyn Fn(&Program) -> bool) -
                 keep(&mut program, shows, |program| program.block = block);
             }
         }
+        keep(&mut program, shows, |program| program.then = None);
+        keep(&mut program, shows, |program| program.block = program.then.take().unwrap_or(program.block));
         keep(&mut program, shows, |program| program.dynamic = false);
         // Long stretches first, then one statement after the other, inner ones too.
         let mut stretch = program.body.len() / 2;
@@ -75,7 +77,8 @@ fn keep(program: &mut Program, shows: &dyn Fn(&Program) -> bool, change: impl Fn
     let kept = (changed.text() != program.text()
         || changed.input != program.input
         || changed.grid != program.grid
-        || changed.block != program.block)
+        || changed.block != program.block
+        || changed.then != program.then)
         && shows(&changed);
     if kept {
         *program = changed;
@@ -84,7 +87,7 @@ fn keep(program: &mut Program, shows: &dyn Fn(&Program) -> bool, change: impl Fn
 }
 
 fn size(program: &Program) -> usize {
-    program.text().len() + program.threads() as usize
+    program.text().len() + program.threads() as usize + usize::from(program.then.is_some())
 }
 
 #[derive(Clone, Copy)]
@@ -160,6 +163,12 @@ pub(crate) fn test_file(program: &Program, seed: u64, expected: &[Vec<u8>]) -> S
     let (grid, block) = (program.grid, program.block);
     let mut file =
         format!("// Found by comparing engines on random programs (seed {seed}), and made small.\n\n");
+    if let Some([x, y, z]) = program.then {
+        let _ = writeln!(
+            file,
+            "// It was then launched with block={x},{y},{z}, and the memory was that of both.\n"
+        );
+    }
     let [gx, gy, gz] = grid;
     let [bx, by, bz] = block;
     let shared = program.shared_bytes();

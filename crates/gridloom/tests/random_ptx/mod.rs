@@ -4,6 +4,7 @@
 //! seed than 0. A difference is made small and printed as a file for `tests/ptx`;
 //! `GRIDLOOM_RANDOM_PTX_FILES=folder` writes the files there instead and goes on.
 
+mod atomics;
 mod buffers;
 mod floating;
 mod generate;
@@ -11,9 +12,14 @@ mod integer;
 mod meeting;
 mod memory;
 mod minimise;
+mod print;
 mod program;
+mod renaming;
 mod rows;
 mod run;
+mod scattered;
+mod tiles;
+mod warps;
 
 use gridloom::prelude::*;
 use gridloom::{CpuOptions, Engine};
@@ -183,7 +189,7 @@ fn describe(outcome: &Outcome, expected: &[Vec<u8>]) -> String {
             let word = |bytes: &[u8]| -> String {
                 bytes[at & !3..].iter().take(4).rev().map(|byte| format!("{byte:02x}")).collect()
             };
-            let name = buffers::BUFFERS[index];
+            let name = buffers::BUFFERS[index % buffers::BUFFERS.len()];
             return format!("{name}+{} holds {}, not {}", at & !3, word(got), word(expected));
         }
     }

@@ -4,7 +4,11 @@
 //! waits for. So whichever are left out, what remains is a valid program without data races, and
 //! only what it mentions needs to be declared.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+
+use super::print::Printer;
+use super::renaming;
 
 /// Bytes of memory that belong to one thread, in each space.
 pub(crate) const OWN_BYTES: u32 = 64;
@@ -15,7 +19,7 @@ pub(crate) const TABLE_WORDS: u32 = 64;
 /// Words of each thread that lie next to those of its neighbours.
 pub(crate) const COLUMNS: u32 = 4;
 /// Counters, of 64 bits each, that every thread may change by atomic operations.
-pub(crate) const COUNTERS: u32 = 16;
+pub(crate) const COUNTERS: u32 = 20;
 
 /// A register file of the program: the prefix of its names, its type, its size, and bytes of a
 /// value.
@@ -101,6 +105,8 @@ pub(crate) struct Loop {
 pub(crate) struct Switch {
     /// Sets `%index`, which is below the number of cases.
     pub(crate) index: Vec<String>,
+    /// Who takes a case, if not all do.
+    pub(crate) guard: Option<String>,
     pub(crate) uniform: bool,
     pub(crate) masks: Option<(String, String)>,
     pub(crate) cases: Vec<Vec<Statement>>,
@@ -129,6 +135,8 @@ pub(crate) struct Function {
 pub(crate) struct Program {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// The blocks of a second launch of the same kernel, if there is one.
+    pub(crate) then: Option<[u32; 3]>,
     /// Whether the threads' own shared memory is dynamic.
     pub(crate) dynamic: bool,
     /// Whether what threads put out lies next to what their neighbours do, and what they begin with
@@ -151,6 +159,12 @@ impl Program {
 
     pub(crate) fn threads(&self) -> u32 {
         self.threads_per_block() * self.grid.iter().product::<u32>()
+    }
+
+    /// Words of the buffer that every thread may read. Rows of all threads of a block lie in it,
+    /// however large that is.
+    pub(crate) fn input_words(&self) -> u32 {
+        INPUT_WORDS.max(2 * self.threads_per_block() + INPUT_WORDS / 2)
     }
 
     pub(crate) fn shared_bytes(&self) -> u32 {
@@ -444,7 +458,7 @@ fn declarations(text: &str) -> String {
             "%mine %in %start %start2 %start4 %start8 %common %column %record %record2 %record4 %record8 %y %sd0 %td0 \
              %td1 %td2 %far %base %near0 %near4 %across %word %table",
         ),
-        ("pred", "%q %tq"),
+        ("pred", "%q %tq %tg"),
     ];
     let mut lines = String::new();
     for file in &FILES {
@@ -456,13 +470,21 @@ fn declarations(text: &str) -> String {
             let _ = writeln!(lines, "    .reg .{ty} {};", used.join(", "));
         }
     }
+    for (ty, names) in renaming::declared(text) {
+        let names: Vec<&str> = names.into_iter().collect();
+        let _ = writeln!(lines, "    .reg .{ty} {};", names.join(", "));
+    }
     if mentions(text, "%z") {
         lines += "    .reg .f32 %z;\n";
     }
     // Masks, and the counters of loops.
     for prefix in ["%m", "%i", "%n"] {
-        if let Some(last) = (0..400).rev().find(|number: &u32| mentions(text, &format!("{prefix}{number}"))) {
-            let _ = writeln!(lines, "    .reg .b32 {prefix}<{}>;", last + 1);
+        let is_one =
+            |name: &&str| name.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
+        let names: BTreeSet<&str> = renaming::pieces(text).into_iter().filter(is_one).collect();
+        if !names.is_empty() {
+            let names: Vec<&str> = names.into_iter().collect();
+            let _ = writeln!(lines, "    .reg .b32 {};", names.join(", "));
         }
     }
     if mentions(text, "stack") {
@@ -473,13 +495,6 @@ fn declarations(text: &str) -> String {
                   .param .b64 _, .param .f32 _);\n";
     }
     lines
-}
-
-/// Returns the statements as text.
-pub(crate) fn print(statements: &[Statement]) -> String {
-    let mut printer = Printer::new("L");
-    printer.statements(statements);
-    printer.text
 }
 
 /// Returns whether a text has this word in it.
@@ -504,197 +519,6 @@ pub(crate) fn each<'a>(statements: &'a [Statement], visit: &mut impl FnMut(&'a S
             Statement::Loop(parts) => each(&parts.body, visit),
             Statement::Switch(parts) => parts.cases.iter().for_each(|case| each(case, visit)),
             _ => {}
-        }
-    }
-}
-
-impl Output {
-    /// Returns where it goes in the record, from the first free byte, and where the next may.
-    fn place(&self, end: u32) -> (u32, u32) {
-        let bytes = match self {
-            Output::Register { file, .. } => FILES[*file].bytes,
-            Output::Memory { .. } | Output::Counter(_) => 8,
-        };
-        let start = end.next_multiple_of(bytes);
-        (start, start + bytes)
-    }
-}
-
-struct Printer {
-    text: String,
-    label: u32,
-    /// The label where a pass of the innermost loop ends, and the one behind the loop.
-    loops: Vec<(String, String)>,
-    record: u32,
-    prefix: &'static str,
-    /// How many threads there are, where what they put out lies side by side.
-    columnar: Option<u32>,
-}
-
-impl Printer {
-    fn new(prefix: &'static str) -> Self {
-        Self { text: String::new(), label: 0, loops: Vec::new(), record: 0, prefix, columnar: None }
-    }
-
-    fn label(&mut self) -> String {
-        self.label += 1;
-        format!("{}{}", self.prefix, self.label)
-    }
-
-    fn line(&mut self, line: &str) {
-        let _ = writeln!(self.text, "    {line}");
-    }
-
-    fn statements(&mut self, statements: &[Statement]) {
-        for statement in statements {
-            self.statement(statement);
-        }
-    }
-
-    fn statement(&mut self, statement: &Statement) {
-        match statement {
-            Statement::Code(lines) => lines.iter().for_each(|line| self.line(line)),
-            Statement::If(parts) => self.if_else(parts),
-            Statement::Loop(parts) => self.repeat(parts),
-            Statement::Switch(parts) => self.switch(parts),
-            Statement::Break(condition) => {
-                if let Some((_, end)) = self.loops.last().cloned() {
-                    self.line(&format!("@{condition} bra {end};"));
-                }
-            }
-            Statement::Continue(condition) => {
-                if let Some((next, _)) = self.loops.last().cloned() {
-                    self.line(&format!("@{condition} bra {next};"));
-                }
-            }
-            Statement::Output(output) => self.output(output),
-        }
-    }
-
-    fn if_else(&mut self, parts: &If) {
-        let (other, end) = (self.label(), self.label());
-        let condition = &parts.condition;
-        parts.prelude.iter().for_each(|line| self.line(line));
-        if let Some(Masks { outer, then, otherwise }) = &parts.masks {
-            self.line(&format!("vote.sync.ballot.b32 {then}, {condition}, {outer};"));
-            self.line(&format!("xor.b32 {otherwise}, {then}, {outer};"));
-        }
-        let negated = |condition: &str| match condition.strip_prefix('!') {
-            Some(plain) => plain.to_owned(),
-            None => format!("!{condition}"),
-        };
-        let bra = if parts.uniform { "bra.uni" } else { "bra" };
-        let away = if parts.otherwise.is_empty() { &end } else { &other };
-        let then = match &parts.also {
-            None => {
-                self.line(&format!("@{} {bra} {away};", negated(condition)));
-                None
-            }
-            Some((Join::And, second)) => {
-                self.line(&format!("@{} bra {away};", negated(condition)));
-                self.line(&format!("@{} bra {away};", negated(second)));
-                None
-            }
-            Some((Join::Or, second)) => {
-                let then = self.label();
-                self.line(&format!("@{condition} bra {then};"));
-                self.line(&format!("@{} bra {away};", negated(second)));
-                Some(then)
-            }
-        };
-        if let Some(then) = then {
-            let _ = writeln!(self.text, "{then}:");
-        }
-        self.statements(&parts.then);
-        if !parts.otherwise.is_empty() {
-            self.line(&format!("{bra} {end};"));
-            let _ = writeln!(self.text, "{other}:");
-            self.statements(&parts.otherwise);
-        }
-        let _ = writeln!(self.text, "{end}:");
-    }
-
-    fn repeat(&mut self, parts: &Loop) {
-        let (top, next, end) = (self.label(), self.label(), self.label());
-        let (i, n) = (format!("%i{}", parts.number), format!("%n{}", parts.number));
-        let bra = if parts.uniform { "bra.uni" } else { "bra" };
-        parts.trips.iter().for_each(|line| self.line(line));
-        self.line(&format!("mov.u32 {i}, 0;"));
-        if let Some((outer, inner)) = &parts.masks {
-            self.line(&format!("mov.b32 {inner}, {outer};"));
-        }
-        let _ = writeln!(self.text, "{top}:");
-        if !parts.at_least_once {
-            self.line(&format!("setp.ge.u32 %q, {i}, {n};"));
-            if let Some((_, inner)) = &parts.masks {
-                self.line(&format!("vote.sync.ballot.b32 {inner}, !%q, {inner};"));
-            }
-            self.line(&format!("@%q {bra} {end};"));
-        }
-        self.loops.push((next.clone(), end.clone()));
-        self.statements(&parts.body);
-        self.loops.pop();
-        if mentions(&self.text, &next) {
-            let _ = writeln!(self.text, "{next}:");
-        }
-        self.line(&format!("add.u32 {i}, {i}, 1;"));
-        if parts.at_least_once {
-            self.line(&format!("setp.lt.u32 %q, {i}, {n};"));
-            if let Some((_, inner)) = &parts.masks {
-                self.line(&format!("vote.sync.ballot.b32 {inner}, %q, {inner};"));
-            }
-            self.line(&format!("@%q {bra} {top};"));
-        } else {
-            self.line(&format!("bra.uni {top};"));
-        }
-        let _ = writeln!(self.text, "{end}:");
-    }
-
-    fn switch(&mut self, parts: &Switch) {
-        let cases: Vec<String> = parts.cases.iter().map(|_| self.label()).collect();
-        let (table, end) = (self.label(), self.label());
-        parts.index.iter().for_each(|line| self.line(line));
-        if let Some((outer, inner)) = &parts.masks {
-            self.line(&format!("match.any.sync.b32 {inner}, %index, {outer};"));
-        }
-        let brx = if parts.uniform { "brx.idx.uni" } else { "brx.idx" };
-        let _ = writeln!(self.text, "{table}: .branchtargets {};", cases.join(", "));
-        self.line(&format!("{brx} %index, {table};"));
-        for (label, case) in cases.iter().zip(&parts.cases) {
-            let _ = writeln!(self.text, "{label}:");
-            self.statements(case);
-            self.line(&format!("bra {end};"));
-        }
-        let _ = writeln!(self.text, "{end}:");
-    }
-
-    fn output(&mut self, output: &Output) {
-        let (at, end) = output.place(self.record);
-        self.record = end;
-        let place = match self.columnar {
-            Some(threads) => format!("[%record{}+{}]", end - at, at * threads),
-            None => format!("[%record+{at}]"),
-        };
-        match output {
-            Output::Register { file, index } => {
-                let File { prefix, ty, .. } = FILES[*file];
-                if prefix == "%p" {
-                    self.line(&format!("selp.u32 %t0, 1, 0, %p{index};"));
-                    self.line(&format!("st.global.u32 {place}, %t0;"));
-                } else {
-                    self.line(&format!("st.global.{ty} {place}, {prefix}{index};"));
-                }
-            }
-            Output::Memory { place: from, space, offset } => {
-                self.line(&format!("ld.{space}.b64 %td0, [{from}+{offset}];"));
-                self.line(&format!("st.global.b64 {place}, %td0;"));
-            }
-            Output::Counter(index) => {
-                self.line("bar.sync 0;");
-                self.line("setp.eq.u32 %q, %linear, 0;");
-                self.line(&format!("@%q ld.shared.b64 %td0, [tally+{}];", 8 * index));
-                self.line(&format!("@%q st.global.b64 {place}, %td0;"));
-            }
         }
     }
 }
