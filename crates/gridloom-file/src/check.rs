@@ -7,8 +7,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::document::{
-    Arg, Buffer, Document, Expr, Launch, Memory, Node, NodeRef, Operation, PointerTarget, Port, Region,
-    Signature, Test,
+    Arg, Buffer, Document, Expr, FORMAT, Launch, Memory, Node, NodeRef, Operation, PointerTarget, Port,
+    Region, Signature, Test, VERSION,
 };
 use crate::error::{Result, bail};
 use crate::npy::{self, DType};
@@ -24,6 +24,7 @@ const LONGEST_NAME: usize = 64;
 impl Document {
     /// Checks that the document is consistent and within limits.
     pub fn check(&self, limits: &Limits) -> Result<()> {
+        check_format(&self.format, self.version)?;
         self.check_tree()?;
         for (number, kernel) in self.kernels.iter().enumerate() {
             let place = || format!("kernel {number} ({})", kernel.name);
@@ -253,6 +254,19 @@ impl Document {
     }
 }
 
+/// Checks that a document is of the format and version that this program reads.
+pub(crate) fn check_format(format: &str, version: u32) -> Result<()> {
+    if format != FORMAT {
+        bail!("graph.json has the format {format:?}, not {FORMAT:?}");
+    }
+    if version != VERSION {
+        bail!(
+            "the file has version {version} of the format, and this program reads version {VERSION}; use a newer program, or save the graph again"
+        );
+    }
+    Ok(())
+}
+
 /// Checks the name of an input or output, which is also a part of a file name.
 pub fn check_name(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -294,5 +308,23 @@ pub(crate) fn depth(expr: &Expr) -> usize {
             1 + depth(&two.0).max(depth(&two.1))
         }
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GraphFile;
+
+    #[test]
+    fn a_document_of_another_format_or_version_is_not_written() {
+        let graphs = vec![Default::default()];
+        let document = Document { graphs, ..Document::default() };
+        let written = |document| GraphFile { document, ..GraphFile::default() }.to_bytes();
+        written(document.clone()).unwrap();
+        let error = written(Document { format: "another".to_owned(), ..document.clone() }).unwrap_err();
+        assert!(error.to_string().contains("has the format \"another\""), "{error}");
+        let error = written(Document { version: VERSION + 1, ..document }).unwrap_err();
+        assert!(error.to_string().contains("use a newer program"), "{error}");
     }
 }

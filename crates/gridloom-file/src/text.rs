@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Document, FORMAT, VERSION};
+use crate::check::check_format;
+use crate::document::Document;
 use crate::error::{Error, Result, bail};
 
 /// The largest `graph.json` that is read.
@@ -63,14 +64,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Document> {
     }
     let wrong = |error: serde_json::Error| Error::new(format!("graph.json: {error}"));
     let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
-    if head.format != FORMAT {
-        bail!("graph.json has the format {:?}, not {FORMAT:?}", head.format);
-    }
-    if head.version != VERSION {
-        bail!(
-            "the file has version {} of the format, and this program reads version {VERSION}; use a newer program, or save the graph again",
-            head.version
-        );
-    }
+    check_format(&head.format, head.version)?;
     serde_json::from_slice(bytes).map_err(wrong)
 }
