@@ -1,6 +1,6 @@
 //! The kernels of the comparison: arguments, sizes, and the allowed difference.
 
-use crate::families;
+use crate::{families, programs};
 
 /// An argument of a kernel.
 pub(crate) enum Value {
@@ -318,6 +318,7 @@ pub(crate) fn all(quick: bool) -> Vec<Case> {
     );
     cases.extend(idioms(numbers, quick));
     cases.extend(families::cases(numbers, quick));
+    cases.extend(programs::cases(numbers, quick));
     cases
 }
 

@@ -13,6 +13,7 @@
 mod cases;
 mod families;
 mod opencl;
+mod programs;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -230,10 +231,16 @@ fn compare_all() -> Result<()> {
     let opencl = OpenCl::open(concat!(
         include_str!("kernels.cl"),
         include_str!("idioms.cl"),
-        include_str!("families.cl")
+        include_str!("families.cl"),
+        include_str!("programs.cl")
     ))?;
     let device = Device::cpu()?;
-    let modules = [include_str!("kernels.ptx"), include_str!("idioms.ptx"), include_str!("families.ptx")];
+    let modules = [
+        include_str!("kernels.ptx"),
+        include_str!("idioms.ptx"),
+        include_str!("families.ptx"),
+        include_str!("programs.ptx"),
+    ];
     let modules =
         modules.into_iter().map(|ptx| device.load_ptx(ptx)).collect::<gridloom::Result<Vec<_>>>()?;
     println!("PoCL: {}", opencl.version);
