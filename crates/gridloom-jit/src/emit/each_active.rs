@@ -23,7 +23,7 @@ pub(super) enum Places {
 }
 
 /// How many threads a pass of a loop over all threads is for.
-const AT_ONCE: u32 = 4;
+pub(super) const AT_ONCE: u32 = 4;
 
 impl Emitter<'_> {
     /// Returns the addresses of an access of all threads if a loop over them makes it: in groups of
@@ -121,7 +121,7 @@ impl Emitter<'_> {
 
     /// Emits code for the first of each few threads of the group, in a loop. The code is given the
     /// number of that thread, in 64 bits.
-    fn each_thread(&mut self, code: impl FnOnce(&mut Self, Value)) {
+    pub(super) fn each_thread(&mut self, code: impl FnOnce(&mut Self, Value)) {
         let (head, done): (Block, Block) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(head, I64);
         let zero = self.b.ins().iconst(I64, 0);

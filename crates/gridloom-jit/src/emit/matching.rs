@@ -1,8 +1,10 @@
 //! `match`: which lanes have the same value. The lanes of one value after the other are found, so
-//! that it takes as many passes as there are different values.
+//! that it takes as many passes as there are different values. Where vectors are wide, the value of
+//! each lane is compared with all: no pass waits for the one before, and there are few comparisons.
 
 use super::Emitter;
 use super::collective::{Given, Members};
+use super::each_active::AT_ONCE;
 use super::value::{Val, scalar_type};
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -44,9 +46,19 @@ impl Emitter<'_> {
     ) -> (Vec<Value>, Value) {
         let first = self.b.ins().ctz(lanes);
         let first = self.b.ins().uextend(I64, first);
-        let offset = self.b.ins().ishl_imm_u(first, i64::from((class.bits() / 8).trailing_zeros()));
-        let at = self.b.ins().iadd(area, offset);
-        let value = self.b.ins().load(scalar_type(class), MemFlagsData::trusted(), at, 0);
+        let at = self.matched_in(class, area, first);
+        self.same_as(parts, class, (at, 0))
+    }
+
+    /// Returns where the value of a lane is stored.
+    fn matched_in(&mut self, class: Class, area: Value, lane: Value) -> Value {
+        let offset = self.b.ins().ishl_imm_u(lane, i64::from((class.bits() / 8).trailing_zeros()));
+        self.b.ins().iadd(area, offset)
+    }
+
+    /// Returns the lanes that have a value in memory, as masks and as bits.
+    fn same_as(&mut self, parts: &[Value], class: Class, (at, more): (Value, i32)) -> (Vec<Value>, Value) {
+        let value = self.b.ins().load(scalar_type(class), MemFlagsData::trusted(), at, more);
         let ty = self.vector_type(class).unwrap_or(self.length.by(I32));
         let all = self.b.ins().splat(ty, value);
         let same: Vec<Value> = parts.iter().map(|&part| self.b.ins().icmp(IntCC::Equal, part, all)).collect();
@@ -69,6 +81,23 @@ impl Emitter<'_> {
         let parts = self.vectors(&value, class);
         let area = self.store_matched(&parts);
         let results = self.length.offset(parts.len());
+        if self.is_wide() {
+            self.each_thread(|emitter, lane| {
+                let at = emitter.matched_in(class, area, lane);
+                let to = emitter.matched_in(Class::B32, area, lane);
+                for more in 0..AT_ONCE as i32 {
+                    let (_, same) = emitter.same_as(&parts, class, (at, more * class.bits() as i32 / 8));
+                    emitter.b.ins().store(flags, same, to, results + 4 * more);
+                }
+            });
+            let members = self.b.ins().splat(self.length.by(I32), members.bits);
+            let found = (0..self.lanes as usize / self.per_vector(Class::B32)).map(|part| {
+                let at = results + self.length.offset(part);
+                let same = self.b.ins().load(self.length.by(I32), flags, area, at);
+                self.b.ins().band(same, members)
+            });
+            return Given { value: Some(Val::Many(found.collect())), predicate: None };
+        }
         let (head, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(head, I32);
         self.b.ins().jump(head, &[members.bits.into()]);
