@@ -1,6 +1,7 @@
 //! A kernel as machine code. Each part is compiled when it first runs.
 
 mod run;
+mod trial;
 mod width;
 
 use crate::analysis::bounds_checks::BoundsChecks;
@@ -103,8 +104,9 @@ pub struct CompiledKernel {
     groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
     /// The size of the largest groups that are worthwhile.
     widest: u32,
-    /// Whether large launches are faster one thread after the other.
-    alone: bool,
+    /// Whether large launches may be faster one thread after the other, and what was measured then.
+    may_run_alone: bool,
+    trial: trial::Trial,
     /// Whether vectors have 128 bits also where the host has longer ones.
     narrow: bool,
     /// How many groups ran, and how many of those diverged.
@@ -159,7 +161,8 @@ impl CompiledKernel {
             single_unchecked: OnceLock::new(),
             groups_of: Default::default(),
             widest: 8,
-            alone: false,
+            may_run_alone: false,
+            trial: trial::Trial::default(),
             narrow: false,
             groups: AtomicU32::new(0),
             parted: AtomicU32::new(0),
@@ -167,7 +170,7 @@ impl CompiledKernel {
         };
         host::target()?;
         this.widest = this.find_widest();
-        this.alone = this.find_alone();
+        this.may_run_alone = this.find_may_run_alone();
         Ok(this)
     }
 
@@ -175,7 +178,7 @@ impl CompiledKernel {
     /// size.
     #[doc(hidden)]
     pub fn with_groups_of(mut self, threads: u32) -> Self {
-        (self.widest, self.alone) = (threads, false);
+        (self.widest, self.may_run_alone) = (threads, false);
         self
     }
 
@@ -202,9 +205,10 @@ impl CompiledKernel {
 
     /// Compiles what most launches run, now rather than when it first runs.
     pub fn compile_first(&self) {
-        if self.alone {
+        if self.may_run_alone {
             self.single_unchecked();
-        } else if !self.is_vectorized() {
+        }
+        if !self.is_vectorized() {
             self.single(0);
         }
     }
@@ -282,7 +286,9 @@ impl CompiledKernel {
             1 => vec![false; slots as usize],
             // Warps make scattered accesses in loops, with addresses from vectors.
             32 if collective => vec![false; slots as usize],
-            _ => lanewise::registers(&flow, &natives, &shapes, &storage),
+            _ => {
+                lanewise::registers(&flow, &natives, &shapes, &storage, wide::is_available() && !self.narrow)
+            }
         };
         let layout = match lanes {
             1 => FrameLayout::none(),

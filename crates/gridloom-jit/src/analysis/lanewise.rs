@@ -33,12 +33,14 @@ pub(crate) fn is_simple(native: &Native) -> bool {
     kind && is_word(native.result)
 }
 
-/// Returns for each slot whether it is such a register.
+/// Returns for each slot whether it is such a register. `gathers` says whether vectors of words are
+/// loaded and stored by gathers and scatters, which need their addresses in vectors.
 pub(crate) fn registers(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
     shapes: &Uniformity,
     storage: &[Class],
+    gathers: bool,
 ) -> Vec<bool> {
     let fits = |slot: usize| {
         shapes.get(Slot(slot as u32)) == Shape::Varying && matches!(storage[slot], Class::B32 | Class::B64)
@@ -74,8 +76,8 @@ pub(crate) fn registers(
                 |base: Base| matches!(base, Base::Source(source) if shapes.source(source) == Shape::Varying);
             let native = natives[(pc - flow.range.start) as usize].as_ref();
             let alone = match &instruction.op {
-                Op::Load(load) => varying(load.operand.base),
-                Op::Store(store) => varying(store.operand.base),
+                Op::Load(load) => varying(load.operand.base) && !gathers,
+                Op::Store(store) => varying(store.operand.base) && !(gathers && store.size >= 4),
                 Op::Atomic(atomic) => {
                     matches!(&atomic.kind, AtomicKind::Update { operands, .. } if operands.len() == 1)
                 }

@@ -7,6 +7,7 @@
 
 use super::Emitter;
 use super::address::Access;
+use super::scattered::Scattered;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -17,7 +18,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 const LARGEST: u64 = 16;
 const FARTHEST: i64 = 1 << 24;
 
-/// What addresses in vectors were computed from: `index · size + offset`.
+/// What addresses in vectors were computed from: `index · size + offset + base`.
 #[derive(Clone)]
 pub(super) struct Indices {
     /// The indices, in vectors.
@@ -27,6 +28,8 @@ pub(super) struct Indices {
     /// A power of two.
     size: u64,
     offset: i64,
+    /// What is added beside that, in all threads.
+    base: Option<Value>,
 }
 
 impl Emitter<'_> {
@@ -49,14 +52,17 @@ impl Emitter<'_> {
                 let (Some(Val::Many(parts)), Some(size)) = (operands.first(), constant(self, 1)) else {
                     return;
                 };
-                Indices { parts: parts.clone(), signed, size, offset: 0 }
+                Indices { parts: parts.clone(), signed, size, offset: 0, base: None }
             }
             Kind::Extend { from: 32, signed, to: 64, .. } if native.operands[0] == Class::B32 => {
                 let Some(Val::Many(parts)) = operands.first() else { return };
-                Indices { parts: parts.clone(), signed, size: 1, offset: 0 }
+                Indices { parts: parts.clone(), signed, size: 1, offset: 0, base: None }
             }
             Kind::ShiftLeft => {
                 let (Some(known), Some(by @ 0..5)) = (known(self, 0), constant(self, 1)) else { return };
+                if known.base.is_some() {
+                    return;
+                }
                 Indices { size: known.size << by, offset: known.offset << by, ..known }
             }
             Kind::AddConstant(more) => {
@@ -64,9 +70,16 @@ impl Emitter<'_> {
                 Indices { offset: known.offset.wrapping_add(more as i64), ..known }
             }
             Kind::Add => {
-                let found = [(0, 1), (1, 0)].map(|(a, b)| Some((known(self, a)?, constant(self, b)?)));
-                let Some((known, more)) = found.into_iter().flatten().next() else { return };
-                Indices { offset: known.offset.wrapping_add(more as i64), ..known }
+                let found = [(0, 1), (1, 0)].map(|(a, b)| match operands.get(b) {
+                    Some(&Val::One(value)) => Some((known(self, a)?, value)),
+                    _ => None,
+                });
+                let Some((known, value)) = found.into_iter().flatten().next() else { return };
+                match (self.constant_of(value), known.base) {
+                    (Some(more), _) => Indices { offset: known.offset.wrapping_add(more as i64), ..known },
+                    (None, None) => Indices { base: Some(value), ..known },
+                    _ => return,
+                }
             }
             _ => return,
         };
@@ -88,7 +101,11 @@ impl Emitter<'_> {
         addresses: &[Value],
         offset: i64,
     ) -> Option<(Vec<Value>, Vec<Value>)> {
-        let Indices { parts, signed, size, offset: start } = self.indices.get(addresses.first()?)?.clone();
+        let Indices { parts, signed, size, offset: start, base: None } =
+            self.indices.get(addresses.first()?)?.clone()
+        else {
+            return None;
+        };
         let offset = start.checked_add(offset).filter(|offset| offset.abs() < FARTHEST)?;
         let more = offset / size as i64;
         // A sum with an unsigned index must not wrap around to a good one.
@@ -116,5 +133,28 @@ impl Emitter<'_> {
             words.push(if shift == 0 { index } else { self.b.ins().ishl_imm_u(index, shift) });
         }
         Some((words, bad))
+    }
+
+    /// Returns addresses as signed words from one address, if they were computed so. They are valid.
+    pub(super) fn near_words(&mut self, addresses: &[Value], offset: i64) -> Option<Scattered> {
+        let Indices { parts, signed, size: size @ 1..=8, offset: start, base: Some(base) } =
+            self.indices.get(addresses.first()?)?.clone()
+        else {
+            return None;
+        };
+        let offset = start.checked_add(offset).filter(|offset| offset.abs() < FARTHEST)?;
+        if 2 * parts.len() != addresses.len() {
+            return None;
+        }
+        let (log, offset) = (size.trailing_zeros(), offset as i32);
+        if signed {
+            return Some(Scattered::Near { start: base, words: parts, log, offset });
+        }
+        // An unsigned index is a signed one and the half of all indices.
+        let half = 1u64 << 31;
+        let start = self.b.ins().iadd_imm_s(base, (half << log) as i64);
+        let sign = self.vector_of(half, Class::B32);
+        let words = parts.into_iter().map(|part| self.b.ins().bxor(part, sign)).collect();
+        Some(Scattered::Near { start, words, log, offset })
     }
 }

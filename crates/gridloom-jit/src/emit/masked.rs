@@ -341,6 +341,9 @@ impl Emitter<'_> {
         guard: &Val,
         own: Option<&Val>,
     ) {
+        if self.load_scattered(load, access, (address, offset), Some(guard), own) {
+            return;
+        }
         if let Some(places) = self.places_of_active(access, &load.operand, (address, offset), guard) {
             return self.load_each_active(load, &places, guard, own);
         }
@@ -417,6 +420,9 @@ impl Emitter<'_> {
             || store.size < 4
             || self.is_masked_row(address, store.size, values.len() as u32);
         if rare && self.store_masked(store, access, address, offset, values, guard) {
+            return;
+        }
+        if self.store_scattered(store, access, (address, offset), values, Some(guard)) {
             return;
         }
         match self.places_of_active(access, &store.operand, (address, offset), guard) {

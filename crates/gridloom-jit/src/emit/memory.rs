@@ -150,6 +150,9 @@ impl Emitter<'_> {
                 self.load_packed(load, access, address, offset, guard);
             }
             _ if self.load_by_rows(load, access, (address, offset), None, guard) => {}
+            Val::Many(_)
+                if !self.is_interleaved_load(load)
+                    && self.load_scattered(load, access, (address, offset), None, guard) => {}
             _ => {
                 if !self.is_interleaved_load(load)
                     && let Some(hosts) = self.hosts_of_warp(access, &load.operand, address, offset)
@@ -412,6 +415,9 @@ impl Emitter<'_> {
         if self.load_masked(load, access, address, offset, guard, Some(guard)) {
             return;
         }
+        if self.load_scattered(load, access, (address, offset), Some(guard), Some(guard)) {
+            return;
+        }
         let places = self.places(access, &load.operand, address, offset, Some(guard));
         self.load_at(load, &places, Some(guard));
     }
@@ -566,6 +572,9 @@ impl Emitter<'_> {
         if self.store_masked(store, access, address, offset, values, guard) {
             return;
         }
+        if self.store_scattered(store, access, (address, offset), values, Some(guard)) {
+            return;
+        }
         let places = self.places(access, &store.operand, address, offset, Some(guard));
         for (lane, (host, condition)) in places.into_iter().enumerate() {
             if self.is_known_to_go(lane) == Some(false) {
@@ -634,6 +643,9 @@ impl Emitter<'_> {
                 self.store_elements(store, host, at, values, self.lanes as usize - 1);
             }
             _ if self.store_by_rows(store, access, (address, offset), values, None) => {}
+            (Val::Many(_), _)
+                if !self.is_interleaved_store(store)
+                    && self.store_scattered(store, access, (address, offset), values, None) => {}
             _ if !self.is_interleaved_store(store)
                 && let Some(hosts) = self.hosts_of_warp(access, &store.operand, address, offset) =>
             {

@@ -38,6 +38,7 @@ mod rematerialize;
 mod restart;
 mod rounds;
 mod scalarized;
+mod scattered;
 mod share;
 mod short_floats;
 mod side_exits;

@@ -1,11 +1,13 @@
 //! Running compiled code: threads run in groups if possible and worthwhile, else one by one.
 
+use super::trial::Way;
 use super::{Checks, CompiledKernel, GROUPS, Part};
 use crate::emit::{self, SINGLE};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{BlocksRun, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// How many groups are observed to decide whether threads stay together.
 const SAMPLE: u32 = 1024;
@@ -71,10 +73,6 @@ impl Compiled for CompiledKernel {
     }
 
     fn kept_bytes(&self, block: [u32; 3]) -> usize {
-        // Without barriers nothing is kept.
-        if self.alone {
-            return 0;
-        }
         let [x, y, z] = block;
         let threads = x * y * z;
         // The spill frame does not depend on how much is checked.
@@ -83,15 +81,60 @@ impl Compiled for CompiledKernel {
     }
 
     unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> BlocksRun {
+        let Some(way) = self.way_to_measure(machine, pc) else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_blocks_in(machine, pc, self.way(machine)) };
+        };
+        let threads: u32 = machine.block.iter().product();
+        let blocks = machine.blocks.min(MEASURED.div_ceil(threads.max(1)));
+        let some = Machine { blocks, ..*machine };
+        // What is compiled now is not measured.
+        let _is_compiled = match way {
+            Way::Groups => self.group_in(machine, pc, way).is_some(),
+            Way::Alone => self.single_unchecked_for(machine).is_some(),
+        };
+        let start = Instant::now();
+        // SAFETY: the caller's promise.
+        let run = unsafe { self.run_blocks_in(&some, pc, way) };
+        self.trial.record(way, start.elapsed(), run.ended * threads);
+        run
+    }
+
+    unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.run_in(machine, pc, threads, self.way(machine)) }
+    }
+}
+
+impl CompiledKernel {
+    /// Returns how the threads of a launch are run.
+    fn way(&self, machine: &Machine) -> Way {
+        if self.may_run_alone && is_large(machine) { self.trial.way() } else { Way::Groups }
+    }
+
+    /// Returns the way that is to be measured when blocks start, if any.
+    fn way_to_measure(&self, machine: &Machine, pc: Pc) -> Option<Way> {
+        let starts = self.may_run_alone
+            && pc == self.kernel.code().functions[0].entry
+            && is_large(machine)
+            && !self.parts_often();
+        if starts { self.trial.next() } else { None }
+    }
+
+    /// Runs blocks in one of both ways.
+    ///
+    /// # Safety
+    /// As for [`Compiled::run_blocks`].
+    unsafe fn run_blocks_in(&self, machine: &Machine, pc: Pc, way: Way) -> BlocksRun {
         let threads: u32 = machine.block.iter().product();
         // SAFETY: the table has an entry for each thread. It is read only between calls of the code
         // that fills it.
         let places = || unsafe { std::slice::from_raw_parts_mut(machine.pcs, threads as usize) };
-        let group = self.group_at(machine, pc).filter(|(part, _)| threads.is_multiple_of(part.lanes));
+        let group = self.group_in(machine, pc, way).filter(|(part, _)| threads.is_multiple_of(part.lanes));
         let Some((part, entry)) = group else {
             let alone = Machine { blocks: 1, whole: 0, ..*machine };
             // SAFETY: the caller's promise.
-            unsafe { self.run(&alone, pc, 0..threads) };
+            unsafe { self.run_in(&alone, pc, 0..threads, way) };
             let ended = places().iter().all(|&place| place == EXITED);
             return BlocksRun { ended: ended.into(), running: !ended };
         };
@@ -124,13 +167,17 @@ impl Compiled for CompiledKernel {
         BlocksRun { ended, running: true }
     }
 
-    unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
+    /// Runs threads in one of both ways.
+    ///
+    /// # Safety
+    /// As for [`Compiled::run`].
+    unsafe fn run_in(&self, machine: &Machine, pc: Pc, threads: Range<u32>, way: Way) {
         let within = |part: &Part| {
             let (first, last) =
                 (threads.start.next_multiple_of(part.lanes), threads.end / part.lanes * part.lanes);
             (first < last).then_some(first..last)
         };
-        let group = self.group_at(machine, pc);
+        let group = self.group_in(machine, pc, way);
         let Some((part, entry, Range { start: first, end: last })) =
             group.and_then(|(part, entry)| Some((part, entry, within(part)?)))
         else {
@@ -151,9 +198,7 @@ impl Compiled for CompiledKernel {
             self.count((last - first) / part.lanes, parted, part.lanes, left);
         }
     }
-}
 
-impl CompiledKernel {
     /// Runs threads one by one.
     unsafe fn run_single(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
         let functions = &self.kernel.code().functions;
@@ -174,18 +219,18 @@ impl CompiledKernel {
         }
     }
 
-    /// Returns the code for single threads with few checks, if the kernel mostly runs one thread
+    /// Returns the code for single threads with few checks, if the kernel may run one thread
     /// after the other and the pointers of the launch are as the code assumes.
     fn single_unchecked_for(&self, machine: &Machine) -> Option<&Part> {
-        let part = self.alone.then(|| self.single_unchecked())??;
+        let part = self.may_run_alone.then(|| self.single_unchecked())??;
         // SAFETY: the machine has the parameters of the launch.
         unsafe { part.bounds_checks.hold(machine.params, emit::HOST) }.then_some(part)
     }
 
     /// Returns the code for groups and its entry at an instruction, if threads can and should run
     /// in groups.
-    fn group_at(&self, machine: &Machine, pc: Pc) -> Option<(&Part, u32)> {
-        if self.parts_often() || self.alone && is_large(machine) {
+    fn group_in(&self, machine: &Machine, pc: Pc, way: Way) -> Option<(&Part, u32)> {
+        if self.parts_often() || way == Way::Alone {
             return None;
         }
         let few = self.group_for(machine.block, Checks::Few)?;
@@ -263,6 +308,9 @@ impl CompiledKernel {
         groups >= SAMPLE && self.parted.load(Ordering::Relaxed) > groups / 2
     }
 }
+
+/// Threads of a call that measures, at least, if the launch has blocks enough.
+const MEASURED: u32 = 512;
 
 /// Threads of a launch that is large enough for it to matter how they are run.
 const LARGE: u64 = 8192;

@@ -22,6 +22,9 @@ const WIDE_VECTORS: u32 = 24;
 /// The most scattered accesses with which larger groups are still worthwhile.
 const FEW: usize = 2;
 
+/// The most gathers and scatters with which groups of more than 16 are worthwhile.
+const SEVERAL: usize = 12;
+
 /// The most scattered or strided accesses with which groups of 16 are worthwhile where vectors are
 /// wide.
 const MANY: usize = 12;
@@ -53,8 +56,8 @@ impl CompiledKernel {
         best.0
     }
 
-    /// Returns whether most of what is in loops is faster one thread after the other.
-    pub(super) fn find_alone(&self) -> bool {
+    /// Returns whether most of what is in loops may be faster one thread after the other.
+    pub(super) fn find_may_run_alone(&self) -> bool {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
         if flow.loops.is_empty() || flow.range.clone().any(|pc| flow.role(pc) == Role::Interpreted) {
@@ -66,12 +69,12 @@ impl CompiledKernel {
             .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
             .collect();
         let (shapes, _) = Uniformity::of(&flow, &natives, code.functions[0].slots, GROUPS[0]);
-        is_better_alone(&flow, &natives, &shapes)
+        may_be_better_alone(&flow, &natives, &shapes)
     }
 
     /// Returns the size of the largest groups whose registers fit into those of the machine.
-    /// Scattered accesses are emitted once per thread, so larger groups do not help if there are
-    /// many of them. If there are only a few, beside rows of bytes, a larger group is better: a
+    /// Scattered accesses that are emitted once per thread are no faster in larger groups, so these
+    /// do not help if there are many of them. Gathers and scatters are, as long as they are few. If there are only a few, beside rows of bytes, a larger group is better: a
     /// small one would load few bytes of each row. A few accesses at known distances in shared
     /// memory are no reason against groups of 16. Nor are a few scattered ones if a vector holds 16
     /// words.
@@ -93,7 +96,7 @@ impl CompiledKernel {
             .collect();
         let function = &code.functions[0];
         let (shapes, _) = Uniformity::of(&flow, &natives, function.slots, GROUPS[0]);
-        let (mut scattered, mut strided, mut packed) = (0, 0, false);
+        let (mut scattered, mut gathered, mut strided, mut packed) = (0, 0, 0, false);
         for pc in flow.range.clone() {
             let in_row = match &flow.instruction(pc).op {
                 Op::Load(load) => {
@@ -113,7 +116,13 @@ impl CompiledKernel {
                 Op::Atomic(_) => false,
                 _ => true,
             };
-            scattered += usize::from(!in_row);
+            match wide::is_available() && is_gathered(&shapes, &flow.instruction(pc).op) {
+                true => gathered += usize::from(!in_row),
+                false => scattered += usize::from(!in_row),
+            }
+        }
+        if gathered > SEVERAL {
+            return GROUPS[1];
         }
         if strided > FEW || scattered > if packed { FEW } else { 0 } {
             // The rest takes as long for sixteen threads as for eight if vectors are wide.
@@ -121,7 +130,7 @@ impl CompiledKernel {
             return if wide { GROUPS[1] } else { GROUPS[0] };
         }
         let storage = emit::storage(&flow, &natives, &shapes);
-        let lanewise = lanewise::registers(&flow, &natives, &shapes, &storage);
+        let lanewise = lanewise::registers(&flow, &natives, &shapes, &storage, wide::is_available());
         // The number of vectors for eight threads.
         let vectors = |live: &SlotSet| {
             let varying =
@@ -202,8 +211,24 @@ fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformit
     }
 }
 
-/// Returns whether most of what is in loops is faster one thread after the other.
-fn is_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> bool {
+/// Returns whether vectors access scattered elements with an instruction for each vector, where they
+/// are wide.
+fn is_gathered(shapes: &Uniformity, op: &Op) -> bool {
+    let (operand, elements, size) = match op {
+        Op::Load(load) => (&load.operand, load.destinations.len(), load.extend.size),
+        Op::Store(store) => (&store.operand, store.sources.len(), store.size),
+        _ => return false,
+    };
+    let has_size = matches!(size, 4 | 8) || matches!(op, Op::Load(_)) && size < 4;
+    let varies = matches!(operand.base, Base::Source(base) if shapes.source(base) == Shape::Varying);
+    let is_far = !operand.narrow && matches!(operand.space, Space::Global | Space::Const | Space::Generic);
+    elements == 1 && has_size && varies && (is_far || operand.space == Space::Shared)
+}
+
+/// Returns whether most of what is in loops may be faster one thread after the other: it is in loops
+/// that threads leave at different times, and there are scattered accesses in them or vectors save
+/// less than they lose.
+fn may_be_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> bool {
     let differs = |pc: Pc| {
         let guard = flow.instruction(pc).guard;
         guard.is_some_and(|guard| shapes.get(guard.slot) != Shape::Uniform)
@@ -237,7 +262,17 @@ fn is_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniform
             .filter(|&pc| matches!(flow.instruction(pc).op, Op::Branch { .. }) && !leaves(pc) && differs(pc));
         let saved = range.clone().map(saved).sum::<i64>() + BRANCH_SAVES * branches.count() as i64;
         all += range.len();
-        if range.clone().any(|pc| leaves(pc) && differs(pc)) && saved < PASS_LOSES {
+        let is_scattered = |pc: Pc| {
+            let operand = match &flow.instruction(pc).op {
+                Op::Load(load) => &load.operand,
+                Op::Store(store) => &store.operand,
+                Op::Atomic(atomic) => &atomic.operand,
+                _ => return false,
+            };
+            matches!(operand.base, Base::Source(base) if shapes.source(base) == Shape::Varying)
+        };
+        let is_doubtful = saved < PASS_LOSES || range.clone().any(is_scattered);
+        if range.clone().any(|pc| leaves(pc) && differs(pc)) && is_doubtful {
             alone += range.len();
         }
     }

@@ -41,6 +41,13 @@ codes! {
     VEXTRACTI64X4 = evex(3, 1, 0x3b, 1);
     VINSERTI32X4 = either(3, 1, 0x38, 0);
     VINSERTI64X4 = evex(3, 1, 0x3a, 1);
+    // Accesses of each element of a vector, by indices of 32 bits, or by addresses of 64 bits.
+    VPGATHERDD = evex(2, 1, 0x90, 0);
+    VPGATHERQD = evex(2, 1, 0x91, 0);
+    VPGATHERQQ = evex(2, 1, 0x91, 1);
+    VPSCATTERDD = evex(2, 1, 0xa0, 0);
+    VPSCATTERQD = evex(2, 1, 0xa1, 0);
+    VPSCATTERQQ = evex(2, 1, 0xa1, 1);
     // Integers.
     VPADDD = either(1, 1, 0xfe, 0);
     VPADDQ = either(1, 1, 0xd4, 1);

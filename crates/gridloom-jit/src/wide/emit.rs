@@ -308,6 +308,12 @@ impl Emitter<'_> {
                 let index = memory.index.map(|(index, log)| (register(index), log));
                 let displacement = memory.displacement;
                 Rm::Memory(match memory.base {
+                    base if memory.each => Place::Each {
+                        base: if let Base::Operand(base) = base { Some(register(base)) } else { None },
+                        index: index.unwrap_or_default(),
+                        displacement,
+                    },
+                    Base::None => return,
                     Base::Operand(base) => Place::At { base: register(base), index, displacement },
                     Base::Frame => Place::At { base: RSP, index, displacement },
                     Base::Constant(constant) => Place::Constant(constant),

@@ -81,6 +81,8 @@ impl Code {
 pub(super) enum Place {
     /// A base, an index with the logarithm of its scale, and a displacement.
     At { base: u8, index: Option<(u8, u8)>, displacement: i32 },
+    /// A place for each element of a vector, which is the index, with the logarithm of its scale.
+    Each { base: Option<u8>, index: (u8, u8), displacement: i32 },
     /// A constant of the function.
     Constant(u32),
 }
@@ -122,7 +124,14 @@ impl Assembler {
         let (base, index) = match fields.rm {
             Rm::Register(register) => (register, if register & 16 != 0 { 8 } else { 0 }),
             Rm::Memory(Place::At { base, index, .. }) => (base, index.map_or(0, |(index, _)| index)),
+            Rm::Memory(Place::Each { base, index, .. }) => (base.unwrap_or(0), index.0),
             Rm::Memory(Place::Constant(_)) => (0, 0),
+        };
+        // The highest bit of an index that is a vector is where other instructions have that of
+        // their second operand.
+        let vvvv = match fields.rm {
+            Rm::Memory(Place::Each { index, .. }) => index.0 & 16,
+            _ => fields.vvvv,
         };
         let is_register = matches!(fields.rm, Rm::Register(_));
         let [r, x, b] = [fields.reg & 8 != 0, index & 8 != 0, base & 8 != 0];
@@ -154,7 +163,7 @@ impl Assembler {
                 _ => {}
             }
         } else if is_vex {
-            let vvvv = !fields.vvvv & 15;
+            let vvvv = !vvvv & 15;
             let last = vvvv << 3 | code.length << 2 | code.prefix;
             let x = x && !is_register;
             // What is shorter in VEX ignores the bit for wide elements, or has it in EVEX too.
@@ -167,11 +176,11 @@ impl Assembler {
         } else {
             let high = fields.reg & 16 != 0;
             let flags = u8::from(!r) << 7 | u8::from(!x) << 6 | u8::from(!b) << 5 | u8::from(!high) << 4;
-            let second = u8::from(code.wide) << 7 | (!fields.vvvv & 15) << 3 | 4 | code.prefix;
+            let second = u8::from(code.wide) << 7 | (!vvvv & 15) << 3 | 4 | code.prefix;
             let last = u8::from(fields.zero) << 7
                 | code.length << 5
                 | u8::from(fields.broadcast) << 4
-                | u8::from(fields.vvvv & 16 == 0) << 3
+                | u8::from(vvvv & 16 == 0) << 3
                 | fields.mask;
             self.code.extend([0x62, flags | code.map, second, last]);
             scale = match (fields.broadcast, code.wide) {
@@ -194,28 +203,40 @@ impl Assembler {
                 self.constants.push((self.code.len(), immediate, constant));
                 self.code.extend([0; 4]);
             }
-            Rm::Memory(Place::At { base, index, displacement }) => {
-                let short = (displacement % scale == 0)
-                    .then_some(displacement / scale)
-                    .and_then(|short| i8::try_from(short).ok());
-                let (mode, short) = match short {
-                    Some(0) if base & 7 != 5 => (0, None),
-                    Some(short) => (0x40, Some(short)),
-                    None => (0x80, None),
-                };
-                match index {
-                    Some((index, log)) => {
-                        self.code.extend([mode | reg | 4, log << 6 | (index & 7) << 3 | base & 7]);
-                    }
-                    None if base & 7 == RSP => self.code.extend([mode | reg | 4, 0x24]),
-                    None => self.code.push(mode | reg | base & 7),
-                }
-                match (mode, short) {
-                    (0x40, Some(short)) => self.code.push(short as u8),
-                    (0x80, _) => self.code.extend(displacement.to_le_bytes()),
-                    _ => {}
-                }
+            Rm::Memory(Place::Each { base: None, index: (index, log), displacement }) => {
+                self.code.extend([reg | 4, log << 6 | (index & 7) << 3 | 5]);
+                self.code.extend(displacement.to_le_bytes());
             }
+            Rm::Memory(Place::Each { base: Some(base), index, displacement }) => {
+                self.based(reg, base, Some(index), displacement, scale);
+            }
+            Rm::Memory(Place::At { base, index, displacement }) => {
+                self.based(reg, base, index, displacement, scale);
+            }
+        }
+    }
+
+    /// Writes the operand at a base.
+    fn based(&mut self, reg: u8, base: u8, index: Option<(u8, u8)>, displacement: i32, scale: i32) {
+        let short = (displacement % scale == 0)
+            .then_some(displacement / scale)
+            .and_then(|short| i8::try_from(short).ok());
+        let (mode, short) = match short {
+            Some(0) if base & 7 != 5 => (0, None),
+            Some(short) => (0x40, Some(short)),
+            None => (0x80, None),
+        };
+        match index {
+            Some((index, log)) => {
+                self.code.extend([mode | reg | 4, log << 6 | (index & 7) << 3 | base & 7]);
+            }
+            None if base & 7 == RSP => self.code.extend([mode | reg | 4, 0x24]),
+            None => self.code.push(mode | reg | base & 7),
+        }
+        match (mode, short) {
+            (0x40, Some(short)) => self.code.push(short as u8),
+            (0x80, _) => self.code.extend(displacement.to_le_bytes()),
+            _ => {}
         }
     }
 }

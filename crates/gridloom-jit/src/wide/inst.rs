@@ -55,6 +55,8 @@ pub(super) enum Base {
     /// The function's own memory.
     Frame,
     Constant(u32),
+    /// The index is the address.
+    None,
 }
 
 /// A place in memory.
@@ -64,6 +66,8 @@ pub(super) struct Memory {
     /// The operand that is the index, and the logarithm of its scale.
     pub(super) index: Option<(u8, u8)>,
     pub(super) displacement: i32,
+    /// Whether the index is a vector, so that there is a place for each element.
+    pub(super) each: bool,
 }
 
 /// An immediate operand.

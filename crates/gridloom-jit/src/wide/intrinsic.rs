@@ -52,9 +52,20 @@ pub(crate) enum Intrinsic {
     LoadMasked,
     /// `(values, mask, address, offset)`: a store of a row where a mask is set.
     StoreMasked,
+    /// `(address, words, log, mask, offset)`: loads of words, each at the address plus a signed word
+    /// shifted by a constant, where a mask is set, and zeros elsewhere.
+    GatherNear,
+    /// `(low, high, low mask, high mask, offset)`: loads of words at addresses in two vectors.
+    GatherWords,
+    /// `(addresses, mask, offset)`: loads of 64 bits.
+    GatherQuads,
+    /// `(values, …)`: stores to the same places, in the order of the elements.
+    ScatterNear,
+    ScatterWords,
+    ScatterQuads,
 }
 
-const ALL: [Intrinsic; 24] = [
+const ALL: [Intrinsic; 30] = [
     Intrinsic::Words,
     Intrinsic::Bytes,
     Intrinsic::Join,
@@ -79,6 +90,12 @@ const ALL: [Intrinsic; 24] = [
     Intrinsic::StorePart,
     Intrinsic::LoadMasked,
     Intrinsic::StoreMasked,
+    Intrinsic::GatherNear,
+    Intrinsic::GatherWords,
+    Intrinsic::GatherQuads,
+    Intrinsic::ScatterNear,
+    Intrinsic::ScatterWords,
+    Intrinsic::ScatterQuads,
 ];
 
 impl Intrinsic {
@@ -111,6 +128,12 @@ impl Intrinsic {
                 | Self::StorePart
                 | Self::LoadMasked
                 | Self::StoreMasked
+                | Self::GatherNear
+                | Self::GatherWords
+                | Self::GatherQuads
+                | Self::ScatterNear
+                | Self::ScatterWords
+                | Self::ScatterQuads
         )
     }
 }

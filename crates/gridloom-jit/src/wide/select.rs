@@ -5,6 +5,7 @@ mod control;
 mod convert;
 mod float;
 mod form;
+mod gather;
 mod general;
 mod intrinsics;
 mod masks;
@@ -404,7 +405,7 @@ impl Selector<'_> {
                     AddressBase::Constant(constant) => Base::Constant(constant),
                 };
                 let index = address.index.map(|(index, log)| (number(field(Use::Read(index))), log));
-                memory = Some(Memory { base, index, displacement: address.displacement });
+                memory = Some(Memory { base, index, displacement: address.displacement, each: false });
                 Field::None
             }
         };

@@ -1,5 +1,7 @@
 //! Each selection beside Cranelift's own code, for random and special operands.
 
+mod scattered;
+
 use crate::host::Machine;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};

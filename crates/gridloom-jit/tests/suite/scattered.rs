@@ -103,3 +103,61 @@ fn a_product_with_a_constant_is_that_of_the_interpreter() {
         Case { block: [7, 1, 1], words: vec![0; 7], ..Case::new(&body) }.same().unwrap();
     }
 }
+
+#[test]
+fn narrow_elements_are_loaded_from_any_byte() {
+    for threads in [0, 1, 7, 20, 32] {
+        for (name, mask) in [("u8", 0xff), ("s8", 0xff), ("u16", 0xfe), ("s16", 0xfe)] {
+            for space in ["global", "shared"] {
+                // The word of each thread is in shared memory too.
+                let body = format!(
+                    "mul.wide.u32 %rd6, %r1, 4; add.u64 %rd7, %rd0, %rd6; ld.global.u32 %r5, [%rd7];
+                     mov.u64 %rd8, tile; add.u64 %rd9, %rd8, %rd6; st.shared.u32 [%rd9], %r5; bar.sync 0;
+                     mul.lo.u32 %r2, %r1, 37; and.b32 %r2, %r2, {mask}; and.b32 %r3, %r1, 31;
+                     setp.lt.u32 %p2, %r3, {threads}; cvt.u64.u32 %rd4, %r2; mov.u64 %rd5, {};
+                     add.u64 %rd2, %rd5, %rd4; selp.b64 %rd2, %rd2, 1, %p2; mov.u32 %r19, 7;
+                     @%p2 ld.{space}.{name} %r19, [%rd2]; add.u64 %rd3, %rd5, %rd4;
+                     ld.{space}.{name} %r4, [%rd3]; shl.b32 %r4, %r4, 9; add.u32 %r19, %r19, %r4; bar.sync 0; {STORE}",
+                    if space == "global" { "%rd0" } else { "%rd8" }
+                );
+                let words = (0..64).map(|word: u32| word.wrapping_mul(0x9e37_79b9)).collect();
+                Case { words, ..Case::new(&body) }.same().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn indices_of_any_size_and_sign_find_their_elements() {
+    for index in [
+        "cvt.u64.u32 %rd4, %r2; shl.b64 %rd4, %rd4, 2;",
+        "mul.wide.u32 %rd4, %r2, 4;",
+        "mul.wide.s32 %rd4, %r2, 4;",
+        "mul.wide.s32 %rd4, %r2, 4; add.s64 %rd4, %rd4, 16;",
+    ] {
+        for start in [0u32, 0x7fff_ff00, 0x8000_0000, 0xffff_ffc0] {
+            // The pointer is moved back by what the index is moved on.
+            let signed = index.contains(".s32");
+            let by = if signed { i64::from(start as i32) } else { i64::from(start) } * 4;
+            let body = format!(
+                "xor.b32 %r2, %r1, 5; and.b32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 2; add.u32 %r2, %r2, {start};
+                 sub.s64 %rd3, %rd0, {by}; {index} add.s64 %rd2, %rd3, %rd4; ld.global.u32 %r19, [%rd2];
+                 @%p1 ld.global.u32 %r4, [%rd2+4]; @%p1 add.u32 %r19, %r19, %r4; bar.sync 0; {STORE}"
+            );
+            let words = (0..80).map(|word| word * 0x0101_0101).collect();
+            Case { words, ..Case::new(&body) }.same().unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_last_thread_that_stores_to_a_place_is_the_one_that_stays() {
+    for ty in ["u32", "u64"] {
+        let body = format!(
+            "mul.lo.u32 %r2, %r1, %r1; and.b32 %r2, %r2, 24; cvt.u64.u32 %rd4, %r2; add.u64 %rd2, %rd0, %rd4;
+             mul.lo.u32 %r3, %r1, 7; cvt.u64.u32 %rd3, %r3; st.global.{ty} [%rd2], {};",
+            if ty == "u32" { "%r3" } else { "%rd3" }
+        );
+        Case::new(&body).same().unwrap();
+    }
+}

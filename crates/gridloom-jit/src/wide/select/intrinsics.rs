@@ -168,6 +168,15 @@ impl Selector<'_> {
                 let form = Form::new(code.of(ty.bytes())).reg(Use::Read(from)).rm(Source::Memory(address));
                 self.push(form.under(mask, false));
             }
+            (
+                Intrinsic::GatherNear
+                | Intrinsic::GatherWords
+                | Intrinsic::GatherQuads
+                | Intrinsic::ScatterNear
+                | Intrinsic::ScatterWords
+                | Intrinsic::ScatterQuads,
+                _,
+            ) => return self.access_each(intrinsic, &args, into),
             _ => return self.unsupported(),
         }
         Ok(())
@@ -216,7 +225,7 @@ impl Selector<'_> {
     }
 
     /// Returns the mask register of a vector that may not be known to be a mask.
-    fn mask_of_value(&mut self, value: Value) -> Result<VReg, Unsupported> {
+    pub(super) fn mask_of_value(&mut self, value: Value) -> Result<VReg, Unsupported> {
         let root = self.root(value);
         if self.is_mask[root] {
             return Ok(self.mask_of(root));

@@ -242,7 +242,7 @@ impl Selector<'_> {
                     Operand::reg_fixed_use(expected, general(RAX)),
                     Operand::reg_fixed_def(into, general(RAX)),
                 ];
-                let memory = Memory { base: Base::Operand(1), index: None, displacement: 0 };
+                let memory = Memory { base: Base::Operand(1), index: None, displacement: 0, each: false };
                 let encoded = Encoded {
                     code: Code::legacy(1, 0, 0xb1, ty.bits() == 64),
                     reg: Field::Operand(0),
