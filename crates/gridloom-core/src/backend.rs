@@ -18,6 +18,7 @@
 
 mod executable;
 mod options;
+mod origins;
 mod waiting;
 
 use std::any::Any;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 pub use executable::{Cancel, Executable, ExecutableStatus, Passes, TakeRecording};
 pub use options::{EventOptions, StreamOptions};
+pub use origins::{FaultPlace, Origin, Origins};
 pub use waiting::{GRACE, cancelled, deadline, timed_out};
 
 use crate::error::{Result, bail};
@@ -385,8 +387,12 @@ pub unsafe trait Kernel: Send + Sync + Debug {
     fn unsigned(&self) -> Option<&Arc<dyn Kernel>> {
         None
     }
+    /// Returns whose work the kernel does, if it was made from others.
+    fn origins(&self) -> Option<&Arc<dyn Origins>> {
+        None
+    }
     /// Returns the object as `Any`, so that a backend can recognize its own. A kernel with a
-    /// signature returns the kernel that it runs.
+    /// signature, or with origins, returns the kernel that it runs.
     fn as_any(&self) -> &dyn Any;
 }
 

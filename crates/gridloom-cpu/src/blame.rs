@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::interp::{Fault, FaultKind, KernelCode, MemoryMap, Space};
+use crate::interp::{Fault, FaultKind, MemoryMap, Space};
 use crate::memory::Ledger;
 
 /// Addresses below this are a null pointer with an index or a field added.
@@ -14,9 +14,10 @@ const FARTHEST: u64 = 1 << 36;
 
 /// The memory that a launch can name.
 pub(crate) struct Reach<'a> {
-    pub(crate) code: &'a KernelCode,
+    /// The names of the parameters, and where their arguments are.
+    pub(crate) params: Vec<(String, Range<u64>)>,
     /// The bytes of the arguments.
-    pub(crate) params: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// Names and addresses of the module's variables.
     pub(crate) variables: Vec<(&'a str, Range<u64>)>,
     /// Bytes of shared memory of a block.
@@ -66,12 +67,11 @@ impl Reach<'_> {
     /// Returns the live memory that addresses among the arguments lead to, also those inside a
     /// structure.
     fn arguments(&self) -> impl Iterator<Item = (String, Range<u64>)> {
-        self.code.params().iter().enumerate().flat_map(move |(index, param)| {
-            let words = (param.offset..param.offset + param.size).step_by(8);
-            words.filter_map(move |at| {
-                let word = self.params.get(at as usize..at as usize + 8)?;
+        self.params.iter().enumerate().flat_map(move |(index, (name, range))| {
+            range.clone().step_by(8).filter_map(move |at| {
+                let word = self.bytes.get(at as usize..at as usize + 8)?;
                 let value = u64::from_le_bytes(word.try_into().ok()?);
-                Some((format!("argument {index} (`{}`)", param.name), self.memory.allocation(value)?))
+                Some((format!("argument {index} (`{name}`)"), self.memory.allocation(value)?))
             })
         })
     }

@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::backend::{self, DeviceId, FaultPlace, Origin, Origins};
 use gridloom_core::launch::{Dim3, KernelLimits, LaunchConfig};
 use gridloom_core::op::{KernelOp, ParamLayout, Params};
 use gridloom_core::{Error, ErrorKind, Result};
@@ -17,7 +17,9 @@ use parking_lot::Mutex;
 use crate::blame::Reach;
 use crate::device::Shared;
 use crate::interp::compiled::Compiled;
-use crate::interp::{Budget, CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
+use crate::interp::{
+    Budget, CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch, SourceLine,
+};
 use crate::memory::Charged;
 use crate::module::Loaded;
 use crate::operation::Context;
@@ -148,6 +150,8 @@ pub(crate) struct KernelLaunch {
     cooperative: bool,
     params: Box<[u8]>,
     pace: Arc<Pace>,
+    /// Whose work it does, if the kernel was made from others.
+    origins: Option<Arc<dyn Origins>>,
 }
 
 thread_local! {
@@ -194,6 +198,7 @@ impl KernelLaunch {
             cooperative: config.cooperative,
             params,
             pace: kernel.pace.clone(),
+            origins: op.kernel().origins().cloned(),
         })
     }
 
@@ -272,31 +277,78 @@ impl KernelLaunch {
         }
         match failure.into_inner() {
             None => Ok(()),
-            Some(fault) => {
-                let kind = match fault.kind {
-                    FaultKind::Cancelled => ErrorKind::Cancelled,
-                    FaultKind::OutOfMemory { .. } => ErrorKind::OutOfMemory,
-                    _ => ErrorKind::KernelFault,
-                };
-                let message = match self.reach(device).explain(&fault) {
-                    Some(explanation) => format!("{fault}: {explanation}"),
-                    None => fault.to_string(),
-                };
-                Err(Error::new(kind, message).with_source(*fault))
-            }
+            Some(fault) => Err(self.error(device, *fault)),
         }
     }
 
-    /// Returns the memory that the launch can name.
-    fn reach<'a>(&'a self, device: &'a Shared) -> Reach<'a> {
+    /// Returns the error for a fault. It names the node and the kernel that the user wrote.
+    #[cold]
+    fn error(&self, device: &Shared, mut fault: Fault) -> Error {
+        let kind = match fault.kind {
+            FaultKind::Cancelled => ErrorKind::Cancelled,
+            FaultKind::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::KernelFault,
+        };
+        let origin = self.origins.as_deref().and_then(|origins| as_written(&mut fault, origins));
+        let params = match &origin {
+            Some(origin) => origin.params.clone(),
+            None => self.params_of_code(),
+        };
+        let message = match self.reach(device, params).explain(&fault) {
+            Some(explanation) => format!("{fault}: {explanation}"),
+            None => fault.to_string(),
+        };
+        let error = Error::new(kind, message).with_source(fault);
+        match origin {
+            Some(origin) => error.at_node(origin.node),
+            None => error,
+        }
+    }
+
+    fn params_of_code(&self) -> Vec<(String, Range<u64>)> {
+        let params = self.code.params().iter();
+        params.map(|param| (param.name.clone(), param.offset..param.offset + param.size)).collect()
+    }
+
+    /// Returns the memory that the launch can name, with these parameters.
+    fn reach<'a>(&'a self, device: &'a Shared, params: Vec<(String, Range<u64>)>) -> Reach<'a> {
         Reach {
-            code: &self.code,
-            params: &self.params,
+            params,
+            bytes: &self.params,
             variables: self.module.variables(),
             shared: u64::from(self.code.shared_bytes()) + u64::from(self.shared),
             memory: &device.memory,
         }
     }
+}
+
+/// Changes a fault of a rewritten kernel to the place in the kernel that the user wrote. Returns
+/// `None`, and changes nothing, if there is no such place.
+fn as_written(fault: &mut Fault, origins: &dyn Origins) -> Option<Origin> {
+    let place = fault.place.as_ref()?;
+    let at = |instruction| FaultPlace {
+        block: fault.block,
+        thread: fault.thread,
+        instruction,
+        registers: &place.registers,
+    };
+    let origin = origins.origin(&at(place.instruction))?;
+    let source = |origin: &Origin| {
+        let (file, line) = origin.source.clone()?;
+        Some(SourceLine { file, line })
+    };
+    if let FaultKind::Deadlock { waiting } = &mut fault.kind {
+        for wait in waiting {
+            let Some(origin) = origins.origin(&at(wait.instruction)) else { continue };
+            (wait.line, wait.source) = (origin.line.unwrap_or(0), source(&origin));
+        }
+    }
+    if fault.line.is_some() {
+        (fault.line, fault.source) = (origin.line, source(&origin));
+    }
+    fault.kernel.clone_from(&origin.kernel);
+    (fault.block, fault.thread) = (origin.block, origin.thread);
+    Some(origin)
 }
 
 /// The device memory that a launch holds while it runs.

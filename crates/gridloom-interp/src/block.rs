@@ -3,7 +3,7 @@
 use super::barrier::{self, Barriers};
 use super::code::{BarrierAction, Code, Op, Pc};
 use super::compiled::{BlocksRun, Compiled, EXITED, Local, Machine, PC, REFUSED, SHARED_MARGIN, YIELDED};
-use super::fault::{Fault, FaultKind, Raised, SourceLine, Waiting};
+use super::fault::{Fault, FaultKind, KernelPlace, Raised, SourceLine, Waiting};
 use super::lanes::{LANES, lanes_of};
 use super::launch::Launch;
 use super::memory::Memory;
@@ -322,16 +322,26 @@ impl ThreadBlock {
         coordinates((warp * LANES) as u64 + u64::from(lane), launch.block)
     }
 
+    /// Returns where a thread is in the kernel itself.
+    fn place(&self, code: &Code, warp: usize, lane: u32) -> KernelPlace {
+        let slots = code.functions[0].slots as usize;
+        let warp = &self.warps[warp];
+        let registers = warp.registers.iter().take(slots).map(|lanes| lanes[lane as usize]).collect();
+        KernelPlace { instruction: instruction(warp, code, lane), registers }
+    }
+
     fn fault(&self, launch: &Launch<'_>, warp: usize, raised: Raised) -> Box<Fault> {
-        let pc = self.warps[warp].pc[raised.lane.min(31) as usize];
+        let lane = raised.lane.min(31);
+        let pc = self.warps[warp].pc[lane as usize];
         let (line, source) = position(&launch.kernel.code, pc);
         Box::new(Fault {
             kind: *raised.kind,
             kernel: launch.kernel.name().to_owned(),
             block: self.index,
-            thread: self.thread(launch, warp, raised.lane.min(31)),
+            thread: self.thread(launch, warp, lane),
             line: Some(line).filter(|&line| line > 0),
             source,
+            place: Some(self.place(&launch.kernel.code, warp, lane)),
         })
     }
 
@@ -350,7 +360,8 @@ impl ThreadBlock {
                     Some((_, place)) => place.threads += 1,
                     None => {
                         let (line, source) = position(code, pc);
-                        waiting.push((pc, Waiting { at, line, source, threads: 1 }));
+                        let instruction = instruction(&self.warps[w], code, lane);
+                        waiting.push((pc, Waiting { at, line, source, threads: 1, instruction }));
                     }
                 }
             }
@@ -363,8 +374,17 @@ impl ThreadBlock {
             thread: self.thread(launch, warp, lane),
             line: None,
             source: None,
+            place: Some(self.place(code, warp, lane)),
         })
     }
+}
+
+/// Returns the index of the instruction in the kernel's body that a lane is at. In a function that
+/// the kernel calls, it is that of the call.
+fn instruction(warp: &Warp, code: &Code, lane: u32) -> u32 {
+    let lane = lane as usize;
+    let pc = warp.calls[lane].first().map_or(warp.pc[lane], |caller| caller.call);
+    code.positions.get(pc as usize).map_or(0, |position| position.instruction)
 }
 
 fn position(code: &Code, pc: u32) -> (u32, Option<SourceLine>) {

@@ -26,6 +26,8 @@ pub struct Code {
 pub struct Position {
     pub line: u32,
     pub source: Option<SourceLine>,
+    /// Its index in the body of its function.
+    pub instruction: u32,
 }
 
 /// A function: its first instruction, and the facts that a call needs.

@@ -80,6 +80,9 @@ pub struct Waiting {
     pub source: Option<SourceLine>,
     /// How many threads wait there.
     pub threads: u32,
+    /// The index of the instruction in the body of the kernel. In a function that the kernel calls,
+    /// that of the call.
+    pub instruction: u32,
 }
 
 /// The reason why a launch failed.
@@ -261,6 +264,18 @@ pub struct Fault {
     pub line: Option<u32>,
     /// The source line, if `.loc` tells it.
     pub source: Option<SourceLine>,
+    /// Where the thread is in the kernel itself, if there is such a place.
+    pub place: Option<KernelPlace>,
+}
+
+/// A place in the body of a kernel that a thread has reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelPlace {
+    /// The index of the instruction. In a function that the kernel calls, that of the call.
+    pub instruction: u32,
+    /// The thread's registers in the order of their declarations. A register of 128 bits takes two
+    /// entries.
+    pub registers: Vec<u64>,
 }
 
 impl fmt::Display for Fault {
@@ -311,6 +326,7 @@ mod tests {
             thread: [3, 0, 0],
             line: Some(17),
             source: Some(SourceLine { file: "saxpy.cu".into(), line: 5 }),
+            place: None,
         };
         assert_eq!(
             fault.to_string(),
@@ -321,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_deadlock_lists_the_places_waited_at() {
-        let wait = |at: &str, line, threads| Waiting { at: at.into(), line, source: None, threads };
+        let wait =
+            |at: &str, line, threads| Waiting { at: at.into(), line, source: None, threads, instruction: 0 };
         let kind = FaultKind::Deadlock { waiting: vec![wait("barrier 0", 9, 31), wait("barrier 1", 12, 1)] };
         assert_eq!(
             kind.to_string(),

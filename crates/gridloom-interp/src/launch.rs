@@ -139,6 +139,7 @@ impl<'a> Launch<'a> {
             thread: [0; 3],
             line: None,
             source: None,
+            place: None,
         }))
     }
 

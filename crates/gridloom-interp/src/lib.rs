@@ -34,7 +34,7 @@ mod warp;
 pub use budget::Budget;
 pub use builtin::CONDITION_TAG;
 pub use error::Error;
-pub use fault::{AccessKind, Fault, FaultKind, SourceLine, Space, Waiting};
+pub use fault::{AccessKind, Fault, FaultKind, KernelPlace, SourceLine, Space, Waiting};
 pub use heap::Heap;
 pub use kernel::{KernelCode, KernelParam};
 pub use launch::{CANCEL_FLAGS, DEFAULT_STACK, Launch, Scratch};

@@ -1,9 +1,10 @@
 //! Executables that are optimised while they run.
 //!
 //! An executable starts with the graph as it was written. Once it has been launched a number of
-//! times, the rewritten kernels are [made aside](crate::worker). When they are ready, the next launch
-//! plans the graph with all changes made meanwhile, finds every kernel in the cache, and takes the
-//! optimised form over. A change that the optimised form cannot express brings the written form
+//! times, it is planned and the rewritten kernels are [made aside](crate::worker). When they are
+//! ready, the next launch fills the current operations into the plan and takes the optimised form
+//! over. If the graph changed too much for that, it plans the graph again, and finds every kernel in
+//! the cache. A change that the optimised form cannot express brings the written form
 //! back, so that no change ever waits for a compiler, and the count starts again.
 //!
 //! Nothing here fails a launch or a change: whatever goes wrong leaves the executable in the form it
@@ -32,7 +33,7 @@ use crate::graph::{Kernels, Profile};
 use crate::optimizations::Optimizations;
 use crate::status::Status;
 use crate::succession::Succession;
-use crate::worker::{self, Job, Outcome, Request};
+use crate::worker::{self, Job, Outcome, Planned, Request};
 
 /// How often the written form may come back before it stays.
 const MAX_RETURNS: u32 = 3;
@@ -207,11 +208,14 @@ impl AutomaticExecutable {
     /// Takes the optimised form over, for a launch on this stream.
     #[cold]
     fn take_over(&mut self, outcome: Outcome, stream: &Arc<dyn Stream>, definition: &Arc<Definition>) {
+        let planned;
         match outcome {
-            Outcome::Ready => {}
-            Outcome::NoGain(reasons) => {
-                let reason = reasons.into_iter().next().map(|(node, reason)| format!("; {node}: {reason}"));
+            Outcome::Ready(ready) => planned = *ready,
+            Outcome::NoGain(report) => {
+                let reason = report.not_optimized.first();
+                let reason = reason.map(|(node, reason)| format!("; {node}: {reason}"));
                 self.give_up(format!("there is nothing to gain{}", reason.unwrap_or_default()));
+                self.status.explain_nodes(report.nodes);
                 return;
             }
             Outcome::Failed(reason) => {
@@ -219,7 +223,7 @@ impl AutomaticExecutable {
                 return;
             }
         }
-        match self.optimized(stream, definition) {
+        match self.optimized(planned, stream, definition) {
             Ok(Some(optimized)) => {
                 self.stage = Stage::Taken;
                 self.replace(Form::Optimized(Box::new(optimized)), definition);
@@ -236,16 +240,23 @@ impl AutomaticExecutable {
     /// kernels, because the graph changed.
     fn optimized(
         &mut self,
+        planned: Planned,
         stream: &Arc<dyn Stream>,
         definition: &Arc<Definition>,
     ) -> Result<Option<OptimizedExecutable>> {
         let profile = self.settings.profile.unwrap_or_else(|| Profile::of(&*self.device));
-        // SAFETY: it is the current definition of the executable that this belongs to. Its operations
-        // were checked for this device.
-        let graph = unsafe { Graph::with_definition(&self.device, definition.clone()) };
-        let disabled = self.disabled.clone();
         let wanted = (self.settings.wanted, profile);
-        let made = OptimizedExecutable::new(graph, &self.options, wanted, disabled, Kernels::Known)?;
+        let place = (&self.device, &self.options);
+        let made = match OptimizedExecutable::adopt(planned, definition, place, wanted, &self.disabled)? {
+            Some(made) => Some(made),
+            None => {
+                // SAFETY: it is the current definition of the executable that this belongs to. Its
+                // operations were checked for this device.
+                let graph = unsafe { Graph::with_definition(&self.device, definition.clone()) };
+                let disabled = self.disabled.clone();
+                OptimizedExecutable::new(graph, &self.options, wanted, disabled, Kernels::Known)?
+            }
+        };
         let Some(mut made) = made.filter(OptimizedExecutable::has_effect) else { return Ok(None) };
         for (number, node) in self.prepared.iter().enumerate() {
             let operation = node.and_then(|node| definition.get_node(node)).map(|node| node.operation());

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::rewrite::{
-    BatchGroup, Case, ENTRY, KernelSource, Part, Predicate, Prefix, ProgramStep, Rewritten, SourceId, State,
-    Team, TeamBarrier,
+    BatchGroup, Case, ENTRY, KernelSource, Part, Predicate, Prefix, ProgramStep, Rewritten, Sections,
+    SourceId, State, Team, TeamBarrier,
 };
 use crate::rewrite::{batch, choice, prefixed, team_program};
 
@@ -68,6 +68,10 @@ pub(crate) struct Made {
     pub(crate) blocks: u32,
     /// The memory that it needs between launches.
     pub(crate) state: Option<State>,
+    /// Where its instructions come from.
+    pub(crate) sections: Arc<Sections>,
+    /// The number of instructions before those of the original, if it has a prefix.
+    pub(crate) shift: u32,
 }
 
 /// The reason why a recipe makes no kernel.
@@ -145,7 +149,7 @@ impl Cache {
         if let Some(known) = known {
             return known;
         }
-        let (rewritten, text) = match recipe.rewrite() {
+        let (rewritten, text, shift) = match recipe.rewrite() {
             Ok(rewritten) => rewritten,
             Err(reason) => {
                 let bytes = key.bytes() + reason.len();
@@ -165,12 +169,13 @@ impl Cache {
             }
         };
         let made = match rewritten {
-            Some(Rewritten { header, slices, block, blocks, state, .. }) => {
-                Made { kernel, header, slices, block, blocks, state }
+            Some(Rewritten { header, slices, block, blocks, state, sections, .. }) => {
+                let sections = Arc::new(sections);
+                Made { kernel, header, slices, block, blocks, state, sections, shift }
             }
             None => {
-                let (header, slices) = (Vec::new(), Vec::new());
-                Made { kernel, header, slices, block: [1; 3], blocks: 1, state: None }
+                let (header, slices, sections) = Default::default();
+                Made { kernel, header, slices, block: [1; 3], blocks: 1, state: None, sections, shift }
             }
         };
         let bytes = key.bytes() + text.len() + made.header.len() + 4 * made.slices.len();
@@ -186,17 +191,24 @@ impl Cache {
 }
 
 impl Recipe {
-    /// Returns the new kernel with its layout, and its text.
-    fn rewrite(&self) -> Result<(Option<Rewritten>, String), Refusal> {
+    /// Returns the new kernel with its layout, its text, and the number of instructions that it has
+    /// before those of the original.
+    fn rewrite(&self) -> Result<(Option<Rewritten>, String, u32), Refusal> {
         let rewritten = match self {
             Recipe::Program { steps, parts, team, limit } => team_program(steps, parts, *team, *limit)?,
             Recipe::Batch { groups, block, limit } => batch(groups, *block, *limit)?,
             Recipe::Choice { cases, block, limit } => choice(cases, *block, *limit)?,
-            Recipe::Prefixed { source, prefix } => return Ok((None, prefixed(source, prefix)?.to_string())),
-            Recipe::Builtin { text, .. } => return Ok((None, (*text).to_owned())),
+            Recipe::Prefixed { source, prefix } => {
+                let module = prefixed(source, prefix)?;
+                let entry = module.entry(source.name()).and_then(|(_, entry)| entry.body.as_ref());
+                let all = entry.map_or(0, |body| body.instructions.len());
+                let shift = all.saturating_sub(source.body().instructions.len()) as u32;
+                return Ok((None, module.to_string(), shift));
+            }
+            Recipe::Builtin { text, .. } => return Ok((None, (*text).to_owned(), 0)),
         };
         let text = rewritten.text();
-        Ok((Some(rewritten), text))
+        Ok((Some(rewritten), text, 0))
     }
 
     /// Returns what the blocks of its kernel wait at for each other.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use gridloom_core::backend::{
     Allocation, Cancel, Device, EventOptions, Executable, ExecutableStatus, Passes, Stream,
 };
-use gridloom_core::executable::{ConditionalReport, InstantiateOptions, Report};
+use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::log;
 use gridloom_core::lower::Allocations;
@@ -23,10 +23,11 @@ use gridloom_core::{Error, ErrorKind, Graph, Node, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arguments::Arguments;
-use crate::graph::{Counted, Form, Kernels, Plan, Profile, handles};
+use crate::graph::{Counted, Kernels, Plan, Profile, handles};
 use crate::optimizations::Optimizations;
 use crate::status::Status;
 use crate::succession::Succession;
+use crate::worker::Planned;
 
 /// An optimised graph, compiled.
 #[derive(Debug)]
@@ -60,14 +61,23 @@ impl OptimizedExecutable {
     ) -> Result<Option<Self>> {
         let device = graph.device().clone();
         let options = InstantiateOptions { upload: None, optimizer: None, ..options.clone() };
-        let Some(Compiled { plan, handles, inner }) =
-            compile(graph, &options, (wanted, profile), &disabled, kernels)?
-        else {
+        let Some(compiled) = compile(graph, &options, (wanted, profile), &disabled, kernels)? else {
             return Ok(None);
         };
+        Ok(Some(Self::of(device, options, (wanted, profile), disabled, compiled)))
+    }
+
+    fn of(
+        device: Arc<dyn Device>,
+        options: InstantiateOptions,
+        (wanted, profile): (Optimizations, Profile),
+        disabled: FxHashSet<NodeKey>,
+        compiled: Compiled,
+    ) -> Self {
+        let Compiled { plan, handles, inner } = compiled;
         let succession = Succession::new(inner.canceller());
-        let status = Arc::new(Status::new(inner.status(), report(&plan)));
-        Ok(Some(OptimizedExecutable {
+        let status = Arc::new(Status::new(inner.status(), plan.report()));
+        OptimizedExecutable {
             device,
             options,
             wanted,
@@ -80,7 +90,31 @@ impl OptimizedExecutable {
             last: None,
             succession,
             status,
-        }))
+        }
+    }
+
+    /// Compiles a plan that was made aside, from this outline. Returns `None` if the graph has to be
+    /// planned again.
+    pub(crate) fn adopt(
+        planned: Planned,
+        definition: &Definition,
+        (device, options): (&Arc<dyn Device>, &InstantiateOptions),
+        (wanted, profile): (Optimizations, Profile),
+        disabled: &FxHashSet<NodeKey>,
+    ) -> Result<Option<Self>> {
+        let Planned { plan, outline, disabled: disabled_then } = planned;
+        if *disabled != disabled_then {
+            return Ok(None);
+        }
+        let Some(handles) = plan.adopt(&outline, definition)? else { return Ok(None) };
+        let now = plan.graph.definition();
+        // SAFETY: as in `compile`: the plan has the operations of the checked definition.
+        let Ok(mut inner) = (unsafe { device.instantiate(&now, options) }) else { return Ok(None) };
+        for &node in disabled {
+            inner.set_enabled(&now, node, false)?;
+        }
+        let compiled = Compiled { plan, handles, inner };
+        Ok(Some(Self::of(device.clone(), options.clone(), (wanted, profile), disabled.clone(), compiled)))
     }
 
     /// Returns whether the graph runs in another form than it was written.
@@ -105,7 +139,7 @@ impl OptimizedExecutable {
         let end = Succession::end(&*self.device, self.last.as_ref())?;
         self.keep_unnamed(definition, replaced);
         self.succession.replace(end, inner.canceller());
-        self.status.replace(inner.status(), report(&plan));
+        self.status.replace(inner.status(), plan.report());
         let mut old = std::mem::replace(&mut self.inner, inner);
         let old_plan = std::mem::replace(&mut self.plan, plan);
         self.handles = handles;
@@ -284,27 +318,6 @@ impl OptimizedExecutable {
         self.plan.writes = Vec::new();
         Ok(())
     }
-}
-
-/// Returns what the plan adds to the report of the backend.
-fn report(plan: &Plan) -> Report {
-    let mut report = Report::default();
-    let mut add = |node, name: &str, reason: &str| {
-        report.conditionals.push(ConditionalReport::new(node, name.to_owned(), true, reason));
-    };
-    for fusion in &plan.fusions {
-        if let Form::Program(controls) = &fusion.call.form {
-            for control in controls {
-                add(control.node, &plan.label(control.node), "it is inside one kernel");
-            }
-        }
-    }
-    for expanded in &plan.expanded {
-        add(expanded.node, &expanded.name, "its kernels test the value themselves");
-    }
-    report.optimized.clone_from(&plan.done);
-    report.not_optimized.clone_from(&plan.kept);
-    report
 }
 
 /// A plan, and what the device made of it.

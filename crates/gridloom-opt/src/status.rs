@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gridloom_core::Error;
 use gridloom_core::backend::ExecutableStatus;
-use gridloom_core::executable::{MemoryUse, Report};
+use gridloom_core::executable::{MemoryUse, NodeReport, Report};
 use parking_lot::Mutex;
 
 /// The status of the current form, and what the optimiser adds to its report.
@@ -44,7 +44,14 @@ impl Status {
     pub(crate) fn explain(&self, reason: Option<String>) {
         self.left.store(0, Ordering::Relaxed);
         let line = reason.map(|reason| ("the graph".to_owned(), reason));
-        self.now.lock().added.not_optimized = line.into_iter().collect();
+        let mut now = self.now.lock();
+        now.added.not_optimized = line.into_iter().collect();
+        now.added.nodes = Vec::new();
+    }
+
+    /// Says why each node runs as it was written.
+    pub(crate) fn explain_nodes(&self, nodes: Vec<NodeReport>) {
+        self.now.lock().added.nodes = nodes;
     }
 
     /// Says how many launches are left before kernels are made.
@@ -67,6 +74,7 @@ impl ExecutableStatus for Status {
         report.conditionals.extend_from_slice(&now.added.conditionals);
         report.optimized.extend_from_slice(&now.added.optimized);
         report.not_optimized.extend_from_slice(&now.added.not_optimized);
+        report.nodes.extend_from_slice(&now.added.nodes);
         match self.left.load(Ordering::Relaxed) {
             0 => {}
             left => {

@@ -1,17 +1,18 @@
 //! The thread on which rewritten kernels are compiled while their graphs run.
 //!
 //! There is one thread for all devices of a process. It starts with the first job and ends when none
-//! is left. A job reads an outline of a graph and keeps none of its memory alive. A panic ends the
+//! is left. A job plans an outline of a graph and keeps none of its memory alive. A panic ends the
 //! job and nothing else. The end of the process waits for the kernel that is being compiled, because
 //! a driver may be in the middle of it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridloom_core::executable::InstantiateOptions;
+use gridloom_core::executable::{InstantiateOptions, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::{Graph, log, user_code};
 use parking_lot::{Condvar, Mutex};
@@ -47,21 +48,35 @@ struct Shared {
 }
 
 /// What became of a job.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Outcome {
     /// All kernels are in the device's cache.
-    Ready,
-    /// The graph cannot run better than it was written, for these reasons.
-    NoGain(Vec<(String, String)>),
+    Ready(Box<Planned>),
+    /// The graph cannot run better than it was written. The report says why.
+    NoGain(Box<Report>),
     /// The job failed.
     Failed(String),
 }
 
+/// A plan of an outline.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    pub(crate) outline: Arc<Definition>,
+    /// The nodes that were disabled.
+    pub(crate) disabled: FxHashSet<NodeKey>,
+}
+
+impl fmt::Debug for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Planned({:?})", self.plan)
+    }
+}
+
 impl Job {
-    /// Returns what became of the job, once it is done.
+    /// Returns what became of the job, once it is done, to one caller.
     #[inline]
     pub(crate) fn outcome(&self) -> Option<Outcome> {
-        if self.0.is_done.load(Ordering::Acquire) { self.0.outcome.lock().clone() } else { None }
+        if self.0.is_done.load(Ordering::Acquire) { self.0.outcome.lock().take() } else { None }
     }
 }
 
@@ -133,15 +148,15 @@ fn work() {
 /// Plans the graph, which puts its kernels into the device's cache.
 fn make_kernels(request: Request, cancelled: &AtomicBool) -> Outcome {
     let Request { device, outline, options, wanted, profile, disabled } = request;
-    let Some(device) = device.upgrade() else { return Outcome::NoGain(Vec::new()) };
+    let Some(device) = device.upgrade() else { return Outcome::NoGain(Box::default()) };
     let profile = profile.unwrap_or_else(|| Profile::of(&*device));
-    // SAFETY: it is an outline of a checked definition for this device. The plan is dropped here, so
-    // nothing made from it runs.
-    let graph = unsafe { Graph::with_definition(&device, outline) };
+    // SAFETY: it is an outline of a checked definition for this device. Nothing made from it runs
+    // before it has the operations of the definition itself (`Plan::adopt`).
+    let graph = unsafe { Graph::with_definition(&device, outline.clone()) };
     let kernels = Kernels::MakeUntil(cancelled, &STOP);
     match Plan::new(graph, wanted, profile, &options, &disabled, kernels) {
-        Ok(Some(plan)) if plan.has_effect() => Outcome::Ready,
-        Ok(Some(plan)) => Outcome::NoGain(plan.kept),
+        Ok(Some(plan)) if plan.has_effect() => Outcome::Ready(Box::new(Planned { plan, outline, disabled })),
+        Ok(Some(plan)) => Outcome::NoGain(Box::new(plan.report())),
         Ok(None) => Outcome::Failed("it was cancelled".into()),
         Err(error) => Outcome::Failed(error.to_string()),
     }

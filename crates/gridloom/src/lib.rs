@@ -98,7 +98,7 @@ pub use graph::{Condition, Graph, NodeMap, WeakGraph};
 pub use gridloom_core::backend::{DeviceKind, EventOptions, StreamOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 pub use gridloom_core::error::DriverFailure;
-pub use gridloom_core::executable::{ConditionalMode, ConditionalReport, MemoryUse, Report};
+pub use gridloom_core::executable::{ConditionalMode, ConditionalReport, MemoryUse, NodeReport, Report};
 pub use gridloom_core::graph::hazards::{AccessKind, Hazard, Hazards};
 pub use gridloom_core::graph::{
     ConditionKey, ConditionalSpec, Difference, DifferenceKind, EdgeKind, GraphKey, NodeKey,

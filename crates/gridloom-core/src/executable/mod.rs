@@ -22,7 +22,7 @@ use current::Current;
 pub use options::{ConditionalMode, InstantiateOptions, Optimizer};
 use parking_lot::{Mutex, MutexGuard};
 use profile::AfterProfile;
-pub use report::{ConditionalReport, MemoryUse, Report};
+pub use report::{ConditionalReport, MemoryUse, NodeReport, Report};
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;

@@ -33,8 +33,32 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What the optimiser did, to which nodes, and the estimate that it rested on.
     pub optimized: Vec<String>,
-    /// Nodes that the optimiser left as they are, and why.
+    /// Nodes in which a pass of the optimiser found an obstacle, and which run as they were written.
     pub not_optimized: Vec<(String, String)>,
+    /// What the optimiser did with each node, in topological order, with the bodies of conditionals
+    /// after them. Empty if it did not look at the graph.
+    pub nodes: Vec<NodeReport>,
+}
+
+/// What the optimiser did with one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeReport {
+    /// The key of the node.
+    pub node: NodeKey,
+    /// The name of the node.
+    pub name: String,
+    /// The lines of [`Report::optimized`] that are about it, as indices.
+    pub optimized: Vec<usize>,
+    /// The reason why it runs as it was written. `None` if it does not.
+    pub reason: Option<String>,
+}
+
+impl NodeReport {
+    /// Describes what was done with the node whose name is `name`.
+    pub fn new(node: NodeKey, name: String, optimized: Vec<usize>, reason: Option<String>) -> Self {
+        NodeReport { node, name, optimized, reason }
+    }
 }
 
 /// The memory that an executable holds, in bytes.

@@ -152,7 +152,8 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         let end = self.len() as u32;
         self.guard = None;
         self.emit(Op::Return);
-        let last = self.decoder.code.positions.last().cloned().unwrap_or(Position { line: 0, source: None });
+        let nowhere = Position { line: 0, source: None, instruction: 0 };
+        let last = self.decoder.code.positions.last().cloned().unwrap_or(nowhere);
         self.decoder.code.positions.push(last);
         let at = |target: u32| self.starts.get(target as usize).copied().unwrap_or(end);
         for instruction in &mut self.decoder.code.instructions[self.entry as usize..] {

@@ -142,7 +142,7 @@ impl Decoder<'_> {
         };
         let mut decoder = FunctionDecoder::new(self, id, function, body)
             .map_err(|refusal| explain(module, kernel, &function.name, function.span, refusal))?;
-        for instruction in &body.instructions {
+        for (index, instruction) in (0..).zip(&body.instructions) {
             let start = decoder.len();
             decoder.begin_instruction();
             if let Err(refusal) = decoder.instruction(instruction) {
@@ -154,7 +154,7 @@ impl Decoder<'_> {
                 SourceLine { file, line: location.line }
             });
             let (line, _) = module.source.position(instruction.span);
-            decoder.note_positions(start, Position { line, source });
+            decoder.note_positions(start, Position { line, source, instruction: index });
         }
         Ok(decoder.finish())
     }

@@ -58,11 +58,12 @@ fn fuse(context: &mut Context<'_>, graph: &Graph, members: Vec<(NodeKey, Candida
         Ok(()) => {
             let names = ends(context, &nodes);
             let count = nodes.len();
-            context.plan.done.push(format!(
+            let description = format!(
                 "batches: {names}, {count} kernels side by side, are one launch, about {:.1} µs instead of {:.1}",
                 0.9 + 0.008 * count as f64,
                 0.78 * count as f64
-            ));
+            );
+            context.done(description, nodes);
         }
         Err(reason) => nodes.iter().for_each(|&node| context.survey.note(node, reason.clone())),
     }

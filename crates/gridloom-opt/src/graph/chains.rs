@@ -102,7 +102,20 @@ fn report(context: &mut Context<'_>, run: &Run) {
             )
         }
     };
-    context.plan.done.push(done);
+    let mut nodes = run.replaced.clone();
+    run.replaced.iter().for_each(|&key| inside(&context.original, key, &mut nodes));
+    context.done(done, nodes);
+}
+
+/// Adds the nodes inside a node to `found`.
+pub(super) fn inside(definition: &Definition, key: NodeKey, found: &mut Vec<NodeKey>) {
+    let Some(node) = definition.get_node(key) else { return };
+    for &body in node.bodies() {
+        for key in definition.nodes(body) {
+            found.push(key);
+            inside(definition, key, found);
+        }
+    }
 }
 
 /// Returns the names of the first and the last of some nodes.
@@ -228,7 +241,9 @@ fn longest(
         let operation = definition.node(key).operation();
         let is_conditional = matches!(operation, Operation::Conditional(_));
         if let Err(reason) = run.push(context, definition, key) {
-            if is_conditional {
+            let is_work =
+                matches!(operation, Operation::Kernel(_) | Operation::Memset(_) | Operation::Memcpy(_));
+            if is_conditional || is_work && !run.replaced.is_empty() {
                 context.survey.note(key, reason);
             }
             break;

@@ -24,10 +24,12 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
         graph.add_edge(&from, &to, EdgeKind::Programmatic)?;
     }
     if !edges.is_empty() {
-        context.plan.done.push(format!(
+        let description = format!(
             "early-start: {} kernels start before the one that they follow has ended, about 0.7 µs each instead of 1.0",
             edges.len()
-        ));
+        );
+        let nodes = edges.iter().flat_map(|&(_, to)| context.originals(to)).collect();
+        context.done(description, nodes);
     }
     Ok(())
 }

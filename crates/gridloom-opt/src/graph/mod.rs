@@ -4,9 +4,12 @@
 //! one node. It works on a copy of the graph with the same keys: a node that no pass changes keeps
 //! its key, and [`Plan`] records where the others went.
 
+mod adoption;
 mod builtin;
 mod fusion;
+mod names;
 mod plan;
+mod report;
 mod state;
 mod steps;
 mod survey;
@@ -56,6 +59,8 @@ pub struct Profile {
     /// Whether blocks wait for each other in memory also where a cluster would do, and the device has
     /// no clusters.
     pub without_clusters: bool,
+    /// Whether the device says where a kernel failed. Rewritten kernels then know their nodes.
+    pub names_faults: bool,
     /// Whether launches can be cancelled. The memory of a plan is then reset before each.
     pub cancels: bool,
     /// Whether the device ends a launch that runs too many nodes. Each pass of a loop counts, so
@@ -99,6 +104,7 @@ impl Profile {
                 .map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)),
             packed_threads: 1024,
             without_clusters: false,
+            names_faults: !is_gpu,
             cancels: !is_gpu,
             limits_nodes: property("node limit").is_some_and(|limit| limit != "none"),
         }

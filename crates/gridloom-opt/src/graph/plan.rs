@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gridloom_core::backend::Device;
-use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
+use gridloom_core::backend::{Device, Kernel, Origins};
+use gridloom_core::executable::{ConditionalMode, InstantiateOptions, NodeReport};
 use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, NodeKey};
 use gridloom_core::launch::{Dim3, LaunchConfig};
 use gridloom_core::log;
@@ -16,13 +16,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::fusion::{Call, Form, Fusion, Piece, planned, unexpected};
+use super::names::{self, Parts};
 use super::state::PlanMemory;
 use super::survey::Survey;
-use super::{Profile, batches, builtin, chains, control, early, edges, fills};
+use super::{Profile, batches, builtin, chains, control, early, edges, fills, report};
 use crate::cache::{Cache, Made, Recipe};
 use crate::executable::leaves_memory;
 use crate::optimizations::{Optimization, Optimizations};
-use crate::rewrite::{Case, TeamBarrier};
+use crate::rewrite::{Case, Sections, TeamBarrier};
 
 /// An optimised graph, and what became of its nodes.
 #[derive(Debug)]
@@ -43,10 +44,20 @@ pub(crate) struct Plan {
     pub(crate) removed_edges: usize,
     /// The names of original nodes that were not changed, and why.
     pub(crate) kept: Vec<(String, String)>,
-    /// Descriptions of what was done.
-    pub(crate) done: Vec<String>,
+    /// What was done.
+    pub(crate) done: Vec<Done>,
+    /// What became of each original node.
+    pub(crate) nodes: Vec<NodeReport>,
     /// The copies that run before the first launch.
     pub(crate) writes: Vec<Operation>,
+}
+
+/// What a pass did.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) description: String,
+    /// The original nodes that it concerns.
+    pub(crate) nodes: Vec<NodeKey>,
 }
 
 /// A conditional that became kernels which test its value themselves.
@@ -170,6 +181,7 @@ impl Plan {
             removed_edges: 0,
             kept: Vec::new(),
             done: Vec::new(),
+            nodes: Vec::new(),
             writes: Vec::new(),
         };
         let mut context = Context {
@@ -190,7 +202,9 @@ impl Plan {
             is_incomplete: Cell::new(false),
         };
         if leaves_memory(&context.original) {
-            context.plan.done.push("nothing: the graph leaves memory allocated after a launch".into());
+            let reason = "the graph leaves memory allocated after a launch";
+            context.plan.kept.push(("the graph".into(), reason.into()));
+            context.survey.hold(reason);
         } else {
             context.visit(&graph)?;
             control::run(&mut context, &graph)?;
@@ -227,7 +241,7 @@ impl Plan {
 
 impl Context<'_> {
     fn finish(self) -> Plan {
-        let Context { mut plan, survey, original, fusions, memory, .. } = self;
+        let Context { mut plan, survey, original, fusions, memory, wanted, profile, .. } = self;
         plan.writes = memory.map(PlanMemory::into_writes).unwrap_or_default();
         plan.fusions = fusions.into_values().collect();
         plan.fusions.sort_unstable_by_key(|fusion| fusion.node.key().index());
@@ -241,13 +255,7 @@ impl Context<'_> {
                 }
             }
         }
-        let expanded: FxHashSet<NodeKey> = plan.expanded.iter().map(|expanded| expanded.node).collect();
-        for (node, reason) in survey.into_reasons() {
-            let is_kept = !plan.fused.contains_key(&node) && !expanded.contains(&node);
-            if is_kept && original.get_node(node).is_some() {
-                plan.kept.push((original.label(node), reason));
-            }
-        }
+        report::describe(&mut plan, survey, &original, (wanted, profile));
         plan
     }
 
@@ -387,6 +395,26 @@ impl Context<'_> {
         self.fusions.get_mut(&key).ok_or_else(|| unexpected("lost a node"))
     }
 
+    /// Records what was done with original nodes.
+    pub(crate) fn done(&mut self, description: String, nodes: Vec<NodeKey>) {
+        self.plan.done.push(Done { description, nodes });
+    }
+
+    /// Records what was done with a conditional and everything inside it.
+    pub(crate) fn done_with(&mut self, description: String, conditional: NodeKey) {
+        let mut nodes = vec![conditional];
+        chains::inside(&self.original, conditional, &mut nodes);
+        self.done(description, nodes);
+    }
+
+    /// Returns the original nodes whose work a node does.
+    pub(crate) fn originals(&self, key: NodeKey) -> Vec<NodeKey> {
+        match self.fusions.get(&key) {
+            Some(fusion) => fusion.call.pieces.iter().map(|piece| piece.node).collect(),
+            None => vec![key],
+        }
+    }
+
     /// Returns whether a node replaces others.
     pub(crate) fn is_fusion(&self, key: NodeKey) -> bool {
         self.fusions.contains_key(&key)
@@ -439,11 +467,23 @@ impl Context<'_> {
             let Some(fusion) = self.fusions.get(&key) else { continue };
             let (kernel, prefix) = (fusion.call.kernel.clone(), fusion.call.prefix.clone());
             let source = self.survey.source(&kernel).ok_or("the PTX of a kernel is not known".into());
-            let made = source
-                .and_then(|source| self.make(&Recipe::Prefixed { source, prefix }))
-                .map_err(|reason| unexpected(&format!("meets a kernel: {reason}")))?;
+            let (source, made) = source
+                .and_then(|source| {
+                    let recipe = Recipe::Prefixed { source: source.clone(), prefix };
+                    Ok((source, self.make(&recipe)?))
+                })
+                .map_err(|reason: String| unexpected(&format!("meets a kernel: {reason}")))?;
+            let names_faults = self.profile.names_faults;
             let Some(fusion) = self.fusions.get_mut(&key) else { continue };
-            fusion.call.prefixed = Some(made.kernel.clone());
+            fusion.call.prefixed = Some(match kernel.origins() {
+                Some(origins) => names::shifted(&made.kernel, origins, made.shift),
+                None if names_faults && matches!(fusion.call.form, Form::Single) => {
+                    let (names, sections) = (vec![fusion.name.clone()], Arc::new(Sections::whole(&source)));
+                    let origins: Arc<dyn Origins> = Arc::new(Parts { names, slices: vec![0], sections });
+                    names::shifted(&made.kernel, &origins, made.shift)
+                }
+                None => made.kernel.clone(),
+            });
             fusion.node.set_operation(planned(fusion.operation(&self.original))?)?;
         }
         Ok(())
@@ -464,7 +504,7 @@ impl Context<'_> {
             Ok(rewritten) => rewritten,
             Err(reason) => return Ok(Err(reason)),
         };
-        let kernel = rewritten.kernel.clone();
+        let kernel = self.named(&rewritten, nodes);
         let mut config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
         match recipe.barrier() {
             TeamBarrier::Block | TeamBarrier::Thread => {}
@@ -531,8 +571,18 @@ impl Context<'_> {
         let piece = |(&node, &slice): (&NodeKey, &u32)| Piece::new(&self.original, node, slice);
         let pieces = nodes.iter().zip(&made.slices).map(piece).collect();
         let state = made.state.map(|state| (state, word.clone()));
-        let call = Call::new(Form::Batch, pieces, made.kernel.clone(), config);
+        let call = Call::new(Form::Batch, pieces, self.named(&made, nodes), config);
         Ok(Call { header: made.header.clone(), state, ..call })
+    }
+
+    /// Returns a rewritten kernel that does the work of these nodes.
+    fn named(&self, made: &Made, nodes: &[NodeKey]) -> Arc<dyn Kernel> {
+        if !self.profile.names_faults {
+            return made.kernel.clone();
+        }
+        let names = nodes.iter().map(|&node| self.original.label(node)).collect();
+        let (slices, sections) = (made.slices.clone(), made.sections.clone());
+        names::named(&made.kernel, Parts { names, slices, sections })
     }
 
     /// Returns the nodes that some nodes depend on, and those that depend on them.

@@ -155,12 +155,13 @@ pub(super) fn replace(
     for to in &after {
         graph.add_edge(&repeat, to, EdgeKind::Full)?;
     }
-    context.plan.done.push(format!(
+    let description = format!(
         "loops: {name} makes {copies} passes of {} kernels before the device tests again, about {:.1} µs a pass instead of {:.1}",
         body.nodes.len(),
         0.75 * kernels as f64 + 5.5 / copies as f64,
         3.8 + 0.95 * kernels as f64
-    ));
+    );
+    context.done_with(description, key);
     context.plan.expanded.push(Expanded { node: key, name, passes: Counted::In(passes) });
     Ok(())
 }
@@ -189,11 +190,12 @@ fn unroll(context: &mut Context<'_>, graph: &Graph, node: &Node, body: &BodyNode
     }
     let name = context.original.label(key);
     let kernels = body.nodes.len();
-    context.plan.done.push(format!(
+    let description = format!(
         "loops: {name} is {count} copies of its {kernels} kernels in a row, about {:.1} µs a pass instead of {:.1}",
         0.75 * kernels as f64,
         3.8 + 0.95 * kernels as f64
-    ));
+    );
+    context.done_with(description, key);
     context.plan.expanded.push(Expanded { node: key, name, passes: Counted::Always(count) });
     Ok(())
 }

@@ -46,8 +46,12 @@ pub(crate) struct Survey {
     sources: Mutex<Sources>,
     /// Nodes that must not change: disabled ones, and those made by the optimiser.
     pub(crate) pinned: FxHashSet<NodeKey>,
+    /// The disabled nodes.
+    pub(crate) disabled: FxHashSet<NodeKey>,
     /// The reasons, for the report.
     reasons: Mutex<Reasons>,
+    /// Why no node of the graph is changed.
+    held: Option<&'static str>,
     /// What kernels access, by kernel, blocks and threads.
     accesses: Mutex<FxHashMap<(SourceId, u32, u32), Option<Arc<Accesses>>>>,
 }
@@ -60,12 +64,14 @@ struct Reasons {
 }
 
 impl Survey {
-    pub(crate) fn new(pinned: FxHashSet<NodeKey>, cache: Arc<Cache>) -> Self {
+    pub(crate) fn new(disabled: FxHashSet<NodeKey>, cache: Arc<Cache>) -> Self {
         Survey {
             cache,
             sources: Mutex::default(),
-            pinned,
+            pinned: disabled.clone(),
+            disabled,
             reasons: Mutex::default(),
+            held: None,
             accesses: Mutex::default(),
         }
     }
@@ -78,9 +84,14 @@ impl Survey {
         }
     }
 
-    /// Returns why nodes were not changed.
-    pub(crate) fn into_reasons(self) -> Vec<(NodeKey, String)> {
-        self.reasons.into_inner().list
+    /// Says why no node of the graph is changed.
+    pub(crate) fn hold(&mut self, reason: &'static str) {
+        self.held = Some(reason);
+    }
+
+    /// Returns why nodes were not changed, and why no other node was, if there is such a reason.
+    pub(crate) fn into_reasons(self) -> (Vec<(NodeKey, String)>, Option<&'static str>) {
+        (self.reasons.into_inner().list, self.held)
     }
 
     /// Returns the source of the kernel that a node launches.

@@ -19,6 +19,8 @@ pub(crate) use code::{at, int, special};
 pub(crate) use inline::{AfterReturn, BlockIndex, Inlining, ParamsAt};
 use slots::Slots;
 
+use super::origins::Sections;
+
 /// Parameters larger than this need PTX 8.1 and compute capability 7.0.
 pub(crate) const SMALL_PARAMETERS: u64 = 4096;
 
@@ -61,6 +63,8 @@ pub(crate) struct Assembly {
     slots: Option<Slots>,
     /// The number of conditions in shared memory.
     condition_count: u64,
+    /// Where the instructions come from.
+    pub(crate) sections: Sections,
     inlined: usize,
     /// The number of registers between inlined kernels, and how their names and those of labels begin.
     glue: usize,
@@ -91,6 +95,7 @@ impl Assembly {
             phase_word: None,
             slots: None,
             condition_count: 0,
+            sections: Sections::default(),
             inlined: 0,
             glue: 0,
             glue_name: "glue".into(),

@@ -4,6 +4,7 @@ use gridloom_ptx::op::{Compare, IntArith, Order};
 use gridloom_ptx::{Dim, DimSpecial, Operand, ParamId, RegId, ScalarType, Space, VarRef};
 
 use super::assembly::{AfterReturn, Assembly, BlockIndex, Conditions, Inlining, ParamsAt, at, int, special};
+use super::origins::{PartOf, Shape};
 use super::source::{KernelSource, Role};
 use super::{ENTRY, Layout, Rewritten, SLICE_ALIGN, put};
 
@@ -80,6 +81,7 @@ pub fn batch(groups: &[BatchGroup], block: [u32; 3], limit: u32) -> Result<Rewri
     let mut asm = Assembly::new(Conditions::Device);
     let block_index = asm.mov(ScalarType::U32, special(DimSpecial::CtaId, Dim::X));
     let base = asm.mov(ScalarType::U64, Operand::Address { base: VarRef::Param(ParamId(0)), offset: 0 });
+    let mut first_part = 0;
     for (index, (group, place)) in groups.iter().zip(&placed).enumerate() {
         let next = asm.label();
         if index + 1 < groups.len() {
@@ -90,13 +92,14 @@ pub fn batch(groups: &[BatchGroup], block: [u32; 3], limit: u32) -> Result<Rewri
             0 => block_index,
             start => asm.arith(IntArith::Sub, ScalarType::U32, block_index.into(), int(start.into())),
         };
-        one_group(&mut asm, group, place, local, base)?;
+        one_group(&mut asm, group, place, base, (local, first_part))?;
+        first_part += group.grids.len();
         asm.ret();
         asm.place(next);
     }
     asm.ret();
-    let module = asm.finish(ENTRY, block, layout.at, layout.align)?;
-    Ok(Rewritten { module, header, slices, block, blocks: start, state: None })
+    let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
+    Ok(Rewritten { module, header, slices, block, blocks: start, state: None, sections })
 }
 
 pub(super) fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {
@@ -119,13 +122,14 @@ pub(super) fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {
     Ok(())
 }
 
-/// Emits the code for the blocks of a group, which `local` numbers from 0.
+/// Emits the code for the blocks of a group, which `local` numbers from 0. `first` is the number of
+/// its first launch among those of all groups.
 pub(super) fn one_group(
     asm: &mut Assembly,
     group: &BatchGroup,
     place: &Placed,
-    local: RegId,
     base: RegId,
+    (local, first): (RegId, usize),
 ) -> Result<(), String> {
     let u32s = ScalarType::U32;
     let (params, within, extents) = match place.grid {
@@ -180,7 +184,10 @@ pub(super) fn one_group(
         thread: None,
         coherent: false,
     };
-    asm.inline(&group.kernel, how)
+    let starts = asm.inline(&group.kernel, how)?;
+    let part = PartOf::Launches { first, start: place.start, grids: group.grids.clone() };
+    asm.sections.add(&group.kernel, starts, part, Shape::Same);
+    Ok(())
 }
 
 /// Returns the address of the entry of the launch that a block belongs to: the last one whose first

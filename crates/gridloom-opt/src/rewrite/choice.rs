@@ -46,7 +46,7 @@ pub fn choice(cases: &[Case], block: [u32; 3], limit: u32) -> Result<Rewritten, 
     let base = asm.mov(ScalarType::U64, Operand::Address { base: VarRef::Param(ParamId(0)), offset: 0 });
     let address = asm.load_param(ScalarType::U64, state.at.into());
     let word = asm.load(Space::Global, Order::Weak, u32s, at(address, 0));
-    for (case, (group, place)) in cases.iter().zip(&placed) {
+    for (index, (case, (group, place))) in cases.iter().zip(&placed).enumerate() {
         let next = asm.label();
         let (other, with) = match case.predicate {
             Predicate::NonZero => (Compare::Eq, 0),
@@ -59,12 +59,12 @@ pub fn choice(cases: &[Case], block: [u32; 3], limit: u32) -> Result<Rewritten, 
             let beyond = asm.compare(Compare::Ge, u32s, block_index.into(), int(place.end.into()));
             asm.branch_if(beyond, false, next);
         }
-        one_group(&mut asm, group, place, block_index, base)?;
+        one_group(&mut asm, group, place, base, (block_index, index))?;
         asm.ret();
         asm.place(next);
     }
     asm.ret();
     let header = vec![0; layout.at as usize];
-    let module = asm.finish(ENTRY, block, layout.at, layout.align)?;
-    Ok(Rewritten { module, header, slices, block, blocks: most, state: Some(state) })
+    let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
+    Ok(Rewritten { module, header, slices, block, blocks: most, state: Some(state), sections })
 }

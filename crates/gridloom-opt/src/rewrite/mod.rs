@@ -18,6 +18,7 @@ mod calls;
 mod choice;
 mod flow;
 mod meetings;
+mod origins;
 mod prefixed;
 mod program;
 mod source;
@@ -26,6 +27,7 @@ mod uniformity;
 pub use accesses::{Accesses, Pointee};
 pub use batch::{BatchGroup, batch};
 pub use choice::{Case, choice};
+pub use origins::{PlaceInPart, Sections};
 pub use prefixed::{Gate, Predicate, Prefix, prefixed};
 pub use program::{
     Control, ControlForm, LoopTest, Looping, Part, ProgramStep, State, Team, TeamBarrier, block_program,
@@ -60,6 +62,8 @@ pub struct Rewritten {
     pub blocks: u32,
     /// The memory that it needs between launches.
     pub state: Option<State>,
+    /// Where its instructions come from.
+    pub sections: Sections,
 }
 
 impl Rewritten {

@@ -186,9 +186,9 @@ pub fn team_program(
     let mut place = Cursor { runs: &runs, run: 0, control: 0 };
     writer.parts(parts, &mut place)?;
     let asm = writer.end();
-    let module = asm.finish(ENTRY, block, layout.at, layout.align)?;
+    let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
     let slices = slices.into_iter().map(|slice| slice as u32).collect();
-    Ok(Rewritten { module, header, slices, block, blocks: team.blocks, state })
+    Ok(Rewritten { module, header, slices, block, blocks: team.blocks, state, sections })
 }
 
 /// Returns all conditionals in the order in which they start.

@@ -95,6 +95,7 @@ pub(crate) const GPU: Profile = Profile {
     cluster_blocks: 0,
     resident_blocks: 0,
     packed_threads: 0,
+    names_faults: true,
     without_clusters: false,
     cancels: true,
     limits_nodes: false,

@@ -7,12 +7,15 @@ mod common;
 
 mod automatic;
 mod cached;
+mod compiled;
 mod conditionals;
 mod exits;
+mod faults;
 mod files;
 mod graphs;
 mod obstacles;
 mod programs;
 mod random;
+mod reports;
 mod teams;
 mod threads;

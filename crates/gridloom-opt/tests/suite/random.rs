@@ -257,6 +257,18 @@ impl<'a> Program<'a> {
         panic!("{message}");
     }
 
+    /// Returns all nodes, those of bodies included.
+    fn everything(&self) -> Vec<Node> {
+        let (mut found, mut open) = (Vec::new(), vec![self.root.clone()]);
+        while let Some(graph) = open.pop() {
+            for node in graph.nodes() {
+                open.extend(node.bodies().unwrap_or_default());
+                found.push(node);
+            }
+        }
+        found
+    }
+
     fn run(&self, executable: &Executable) -> Outcome {
         self.kernels.run(executable);
         let passes = self.conditionals.iter().map(|node| executable.passes(node).unwrap()).collect();
@@ -364,6 +376,7 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
             let wide = [Optimization::Chains, Optimization::Loops].map(|pass| (WIDE_GPU, only(pass)));
             for (profile, wanted) in all.into_iter().chain(each).chain(wide) {
                 let executable = optimized_for(profile, &program.root, wanted);
+                crate::reports::check(&executable, &program.everything());
                 for line in executable.report().optimized {
                     for kind in KINDS.iter().filter(|kind| line.contains(**kind)) {
                         *done.entry(*kind).or_default() += 1;

@@ -9,6 +9,7 @@ use gridloom_ptx::{
 };
 use rustc_hash::FxHashSet;
 
+use crate::rewrite::Sections;
 use crate::rewrite::source::KernelSource;
 
 use super::{Assembly, Refusal, SMALL_PARAMETERS, bytes, make_coherent};
@@ -18,14 +19,14 @@ const MAX_STATIC_SHARED: u64 = 48 << 10;
 
 impl Assembly {
     /// Returns the module with a kernel of this name and block shape, whose one parameter has this
-    /// many bytes.
+    /// many bytes, and where its instructions come from.
     pub(crate) fn finish(
         mut self,
         name: &str,
         block: [u32; 3],
         params: u64,
         align: u64,
-    ) -> Result<Module, Refusal> {
+    ) -> Result<(Module, Sections), Refusal> {
         if params > SMALL_PARAMETERS {
             self.require(Version { major: 8, minor: 1 }, 70);
         }
@@ -38,6 +39,8 @@ impl Assembly {
             variable.dims = vec![Some(all)];
             variable.align = Some(self.arena_align.max(4) as u32);
         }
+        let mut sections = std::mem::take(&mut self.sections);
+        sections.number_registers(&self.body);
         let var = bytes("parameters".into(), VarSpace::Param, params.max(1), align as u32);
         let function = Function {
             name: name.into(),
@@ -51,7 +54,7 @@ impl Assembly {
             alias_of: None,
             span: Span::default(),
         };
-        self.finish_with(function)
+        Ok((self.finish_with(function)?, sections))
     }
 
     /// Returns the module with this kernel. If the kernel has no body, it gets the assembled one.

@@ -56,8 +56,9 @@ pub(crate) struct Inlining {
 }
 
 impl Assembly {
-    /// Appends the code of a kernel.
-    pub(crate) fn inline(&mut self, source: &KernelSource, how: Inlining) -> Result<(), Refusal> {
+    /// Appends the code of a kernel. Returns the index of the first instruction for each one of the
+    /// kernel, and of the one after the last.
+    pub(crate) fn inline(&mut self, source: &KernelSource, how: Inlining) -> Result<Vec<u32>, Refusal> {
         self.link(source)?;
         let number = self.inlined;
         self.inlined += 1;
@@ -188,7 +189,7 @@ impl Assembly {
             self.place(end);
             self.emit(MemoryOp::CpAsyncWaitAll);
         }
-        Ok(())
+        Ok(starts)
     }
 
     /// Adjusts an instruction whose meaning depends on its kernel being alone.

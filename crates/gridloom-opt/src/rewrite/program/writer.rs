@@ -6,6 +6,7 @@ use gridloom_ptx::{
 };
 
 use super::super::assembly::{AfterReturn, Assembly, BlockIndex, Inlining, ParamsAt, at, int, special};
+use super::super::origins::{PartOf, Shape};
 use super::{
     Control, ControlForm, Cursor, LoopTest, Looping, Part, ProgramStep, State, StepRun, Team, TeamBarrier,
     threads,
@@ -22,6 +23,8 @@ pub(super) struct Writer<'a> {
     leader: Option<RegId>,
     /// Where a thread is in its team, unless the block is that of the steps.
     place: Option<Place>,
+    /// The number of slots of a block.
+    slots_of_block: u32,
     barrier: StepBarrier,
     /// The conditions, if they are in memory.
     phases: Option<Phases>,
@@ -103,7 +106,8 @@ impl<'a> Writer<'a> {
             }
             _ => None,
         };
-        Writer { asm, block, steps, slices, leader, place, barrier, phases }
+        let slots_of_block = team.slots;
+        Writer { asm, block, steps, slices, leader, place, slots_of_block, barrier, phases }
     }
 
     /// Ends the kernel.
@@ -272,9 +276,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Emits one step, after which all threads continue at `after`.
-    fn step(&mut self, step: usize, params: ParamsAt, after: LabelId) -> Result<(), String> {
+    /// Emits one step, after which all threads continue at `after`. The code does the work of `part`.
+    fn step(&mut self, step: usize, params: ParamsAt, after: LabelId, part: PartOf) -> Result<(), String> {
         let step = &self.steps[step];
+        let mut shape = Shape::Same;
         let mut how = Inlining {
             params,
             index: BlockIndex::Own,
@@ -307,16 +312,20 @@ impl<'a> Writer<'a> {
                 how.index = BlockIndex::Registers { index, count };
                 how.block = Some(step.block);
                 how.thread = Some(coordinates(&mut self.asm, place.thread, step.block));
+                let slots = self.slots_of_block;
+                shape = Shape::Slots { slots, threads: place.threads, grid: step.grid, block: step.block };
             }
         }
-        self.asm.inline(&step.kernel, how)
+        let starts = self.asm.inline(&step.kernel, how)?;
+        self.asm.sections.add(&step.kernel, starts, part, shape);
+        Ok(())
     }
 
     /// Emits every step once, in order.
     fn straight(&mut self, run: &StepRun) -> Result<(), String> {
         for step in run.steps.clone() {
             let after = self.asm.label();
-            self.step(step, ParamsAt::Offset(self.slices[step]), after)?;
+            self.step(step, ParamsAt::Offset(self.slices[step]), after, PartOf::One(step))?;
             self.asm.place(after);
             self.barrier();
         }
@@ -357,7 +366,8 @@ impl<'a> Writer<'a> {
         let base = self.asm.arith(IntArith::Add, ScalarType::U64, base.into(), first);
         self.each_step(run, |this, index, join| {
             let params = this.asm.mul_add_wide(index.into(), stride, base);
-            this.step(run.steps.start, ParamsAt::Register(params), join)
+            let part = PartOf::Counted { first: run.steps.start, count: index };
+            this.step(run.steps.start, ParamsAt::Register(params), join, part)
         })
     }
 
@@ -378,7 +388,8 @@ impl<'a> Writer<'a> {
             }
             for (&step, &label) in first.iter().zip(&labels) {
                 this.asm.place(label);
-                this.step(step, ParamsAt::Register(params), join)?;
+                let part = PartOf::Counted { first: run.steps.start, count: index };
+                this.step(step, ParamsAt::Register(params), join, part)?;
                 this.asm.branch(join);
             }
             Ok(())

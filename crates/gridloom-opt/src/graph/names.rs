@@ -1,0 +1,126 @@
+//! Kernels that know whose work they do, so that their faults name what the user wrote.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use gridloom_core::Result;
+use gridloom_core::backend::{DeviceId, FaultPlace, Kernel, Origin, Origins};
+use gridloom_core::launch::{KernelLimits, LaunchConfig};
+use gridloom_core::op::Params;
+
+use crate::rewrite::Sections;
+
+/// The nodes whose work a rewritten kernel does.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    /// Their names, in the order of the parts.
+    pub(crate) names: Vec<String>,
+    /// The offset of the parameters of each.
+    pub(crate) slices: Vec<u32>,
+    pub(crate) sections: Arc<Sections>,
+}
+
+impl Origins for Parts {
+    fn origin(&self, place: &FaultPlace<'_>) -> Option<Origin> {
+        let found = self.sections.find(place)?;
+        let (node, slice) = (self.names.get(found.part)?.clone(), u64::from(*self.slices.get(found.part)?));
+        let (module, function) = (found.kernel.module(), found.kernel.function());
+        let body = found.kernel.body();
+        let instruction = body.instructions.get(found.instruction);
+        let line = instruction.map(|instruction| module.source.position(instruction.span).0);
+        let source = instruction.and_then(|instruction| instruction.location).map(|id| {
+            let location = body.location(id);
+            let file = module.files.iter().find(|file| file.index == location.file);
+            (file.map_or_else(|| format!("file {}", location.file), |file| file.name.clone()), location.line)
+        });
+        let params = function.params.iter().map(|param| {
+            let start = slice + param.offset;
+            (param.var.name.clone(), start..start + param.var.size())
+        });
+        Some(Origin {
+            node,
+            kernel: found.kernel.name().to_owned(),
+            block: found.block,
+            thread: found.thread,
+            line: line.filter(|&line| line > 0),
+            source,
+            params: params.collect(),
+        })
+    }
+}
+
+/// Returns the kernel with the nodes whose work it does.
+pub(crate) fn named(kernel: &Arc<dyn Kernel>, parts: Parts) -> Arc<dyn Kernel> {
+    Arc::new(NamedKernel { kernel: kernel.clone(), origins: Arc::new(parts) })
+}
+
+/// Returns a kernel that has this many instructions before those of a kernel with these origins.
+pub(crate) fn shifted(kernel: &Arc<dyn Kernel>, origins: &Arc<dyn Origins>, by: u32) -> Arc<dyn Kernel> {
+    Arc::new(NamedKernel {
+        kernel: kernel.clone(),
+        origins: Arc::new(Shifted { origins: origins.clone(), by }),
+    })
+}
+
+/// The origins of a kernel with a prefix.
+#[derive(Debug)]
+struct Shifted {
+    origins: Arc<dyn Origins>,
+    by: u32,
+}
+
+impl Origins for Shifted {
+    fn origin(&self, place: &FaultPlace<'_>) -> Option<Origin> {
+        let instruction = place.instruction.checked_sub(self.by)?;
+        self.origins.origin(&FaultPlace { instruction, ..*place })
+    }
+}
+
+#[derive(Debug)]
+struct NamedKernel {
+    kernel: Arc<dyn Kernel>,
+    origins: Arc<dyn Origins>,
+}
+
+// SAFETY: all answers are those of the backend's kernel that it runs.
+unsafe impl Kernel for NamedKernel {
+    fn device(&self) -> DeviceId {
+        self.kernel.device()
+    }
+
+    fn name(&self) -> &str {
+        self.kernel.name()
+    }
+
+    fn params(&self) -> Option<&Params> {
+        self.kernel.params()
+    }
+
+    fn limits(&self) -> &KernelLimits {
+        self.kernel.limits()
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        self.kernel.properties()
+    }
+
+    fn resident_blocks(&self, config: &LaunchConfig) -> Result<Option<u64>> {
+        self.kernel.resident_blocks(config)
+    }
+
+    fn ptx(&self) -> Option<&str> {
+        self.kernel.ptx()
+    }
+
+    fn unsigned(&self) -> Option<&Arc<dyn Kernel>> {
+        Some(&self.kernel)
+    }
+
+    fn origins(&self) -> Option<&Arc<dyn Origins>> {
+        Some(&self.origins)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.kernel.as_any()
+    }
+}
