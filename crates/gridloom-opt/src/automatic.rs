@@ -208,9 +208,8 @@ impl AutomaticExecutable {
     /// Takes the optimised form over, for a launch on this stream.
     #[cold]
     fn take_over(&mut self, outcome: Outcome, stream: &Arc<dyn Stream>, definition: &Arc<Definition>) {
-        let planned;
-        match outcome {
-            Outcome::Ready(ready) => planned = *ready,
+        let planned = match outcome {
+            Outcome::Ready(planned) => *planned,
             Outcome::NoGain(report) => {
                 let reason = report.not_optimized.first();
                 let reason = reason.map(|(node, reason)| format!("; {node}: {reason}"));
@@ -222,7 +221,7 @@ impl AutomaticExecutable {
                 self.give_up(reason);
                 return;
             }
-        }
+        };
         match self.optimized(planned, stream, definition) {
             Ok(Some(optimized)) => {
                 self.stage = Stage::Taken;

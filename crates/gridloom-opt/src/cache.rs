@@ -219,6 +219,24 @@ impl Recipe {
         }
     }
 
+    /// Returns the different kernels that it combines.
+    pub(crate) fn sources(&self) -> Vec<KernelSource> {
+        let mut found: Vec<KernelSource> = Vec::new();
+        let mut add = |source: &KernelSource| {
+            if !found.iter().any(|known| known.same(source)) {
+                found.push(source.clone());
+            }
+        };
+        match self {
+            Recipe::Program { steps, .. } => steps.iter().for_each(|step| add(&step.kernel)),
+            Recipe::Batch { groups, .. } => groups.iter().for_each(|group| add(&group.kernel)),
+            Recipe::Choice { cases, .. } => cases.iter().for_each(|case| add(&case.kernel)),
+            Recipe::Prefixed { source, .. } => add(source),
+            Recipe::Builtin { .. } => {}
+        }
+        found
+    }
+
     /// Returns the name of its kernel.
     fn entry(&self) -> &str {
         match self {

@@ -63,8 +63,8 @@ pub struct Profile {
     pub names_faults: bool,
     /// Whether launches can be cancelled. The memory of a plan is then reset before each.
     pub cancels: bool,
-    /// Whether the device ends a launch that runs too many nodes. Each pass of a loop counts, so
-    /// loops stay nodes.
+    /// Whether the device ends a launch that runs too many nodes. Those that were written count, so
+    /// graphs run as they were written.
     pub limits_nodes: bool,
 }
 

@@ -8,24 +8,27 @@ use gridloom_core::backend::{DeviceId, FaultPlace, Kernel, Origin, Origins};
 use gridloom_core::launch::{KernelLimits, LaunchConfig};
 use gridloom_core::op::Params;
 
-use crate::rewrite::Sections;
+use crate::cache::{Made, Recipe};
+use crate::rewrite::{KernelSource, Sections};
 
 /// The nodes whose work a rewritten kernel does.
 #[derive(Clone, Debug)]
-pub(crate) struct Parts {
+struct Parts {
     /// Their names, in the order of the parts.
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
     /// The offset of the parameters of each.
-    pub(crate) slices: Vec<u32>,
-    pub(crate) sections: Arc<Sections>,
+    slices: Vec<u32>,
+    sections: Arc<Sections>,
+    /// Keeps the modules of the sections alive.
+    _sources: Vec<KernelSource>,
 }
 
 impl Origins for Parts {
     fn origin(&self, place: &FaultPlace<'_>) -> Option<Origin> {
         let found = self.sections.find(place)?;
         let (node, slice) = (self.names.get(found.part)?.clone(), u64::from(*self.slices.get(found.part)?));
-        let (module, function) = (found.kernel.module(), found.kernel.function());
-        let body = found.kernel.body();
+        let (module, function) = (found.module(), found.kernel()?);
+        let body = function.body.as_ref()?;
         let instruction = body.instructions.get(found.instruction);
         let line = instruction.map(|instruction| module.source.position(instruction.span).0);
         let source = instruction.and_then(|instruction| instruction.location).map(|id| {
@@ -39,7 +42,7 @@ impl Origins for Parts {
         });
         Some(Origin {
             node,
-            kernel: found.kernel.name().to_owned(),
+            kernel: function.name.clone(),
             block: found.block,
             thread: found.thread,
             line: line.filter(|&line| line > 0),
@@ -49,17 +52,29 @@ impl Origins for Parts {
     }
 }
 
-/// Returns the kernel with the nodes whose work it does.
-pub(crate) fn named(kernel: &Arc<dyn Kernel>, parts: Parts) -> Arc<dyn Kernel> {
-    Arc::new(NamedKernel { kernel: kernel.clone(), origins: Arc::new(parts) })
+/// Returns a kernel that does the work of nodes with these names.
+pub(crate) fn combined(made: &Made, recipe: &Recipe, names: Vec<String>) -> Arc<dyn Kernel> {
+    let (slices, sections) = (made.slices.clone(), made.sections.clone());
+    let parts = Parts { names, slices, sections, _sources: recipe.sources() };
+    Arc::new(NamedKernel { kernel: made.kernel.clone(), origins: Arc::new(parts) })
 }
 
-/// Returns a kernel that has this many instructions before those of a kernel with these origins.
-pub(crate) fn shifted(kernel: &Arc<dyn Kernel>, origins: &Arc<dyn Origins>, by: u32) -> Arc<dyn Kernel> {
-    Arc::new(NamedKernel {
-        kernel: kernel.clone(),
-        origins: Arc::new(Shifted { origins: origins.clone(), by }),
-    })
+/// Returns a kernel that was made from `kernel` by a prefix. If that is not a rewritten one, `single`
+/// is the name of its node, and its source.
+pub(crate) fn prefixed(
+    made: &Made,
+    kernel: &Arc<dyn Kernel>,
+    single: Option<(String, KernelSource)>,
+) -> Arc<dyn Kernel> {
+    let whole = |(name, source): (String, KernelSource)| -> Arc<dyn Origins> {
+        let sections = Arc::new(Sections::whole(&source));
+        Arc::new(Parts { names: vec![name], slices: vec![0], sections, _sources: vec![source] })
+    };
+    let Some(origins) = kernel.origins().cloned().or_else(|| single.map(whole)) else {
+        return made.kernel.clone();
+    };
+    let origins = Arc::new(Shifted { origins, by: made.shift });
+    Arc::new(NamedKernel { kernel: made.kernel.clone(), origins })
 }
 
 /// The origins of a kernel with a prefix.

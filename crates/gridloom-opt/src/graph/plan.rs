@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gridloom_core::backend::{Device, Kernel, Origins};
+use gridloom_core::backend::{Device, Kernel};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, NodeReport};
 use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, NodeKey};
 use gridloom_core::launch::{Dim3, LaunchConfig};
@@ -16,14 +16,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::fusion::{Call, Form, Fusion, Piece, planned, unexpected};
-use super::names::{self, Parts};
 use super::state::PlanMemory;
 use super::survey::Survey;
-use super::{Profile, batches, builtin, chains, control, early, edges, fills, report};
+use super::{Profile, batches, builtin, chains, control, early, edges, fills, names, report};
 use crate::cache::{Cache, Made, Recipe};
 use crate::executable::leaves_memory;
 use crate::optimizations::{Optimization, Optimizations};
-use crate::rewrite::{Case, Sections, TeamBarrier};
+use crate::rewrite::{Case, TeamBarrier};
 
 /// An optimised graph, and what became of its nodes.
 #[derive(Debug)]
@@ -201,8 +200,14 @@ impl Plan {
             kernels,
             is_incomplete: Cell::new(false),
         };
-        if leaves_memory(&context.original) {
-            let reason = "the graph leaves memory allocated after a launch";
+        let obstacle = if leaves_memory(&context.original) {
+            Some("the graph leaves memory allocated after a launch")
+        } else if profile.limits_nodes {
+            Some("the device limits the nodes of a launch, and counts those that were written")
+        } else {
+            None
+        };
+        if let Some(reason) = obstacle {
             context.plan.kept.push(("the graph".into(), reason.into()));
             context.survey.hold(reason);
         } else {
@@ -475,15 +480,9 @@ impl Context<'_> {
                 .map_err(|reason: String| unexpected(&format!("meets a kernel: {reason}")))?;
             let names_faults = self.profile.names_faults;
             let Some(fusion) = self.fusions.get_mut(&key) else { continue };
-            fusion.call.prefixed = Some(match kernel.origins() {
-                Some(origins) => names::shifted(&made.kernel, origins, made.shift),
-                None if names_faults && matches!(fusion.call.form, Form::Single) => {
-                    let (names, sections) = (vec![fusion.name.clone()], Arc::new(Sections::whole(&source)));
-                    let origins: Arc<dyn Origins> = Arc::new(Parts { names, slices: vec![0], sections });
-                    names::shifted(&made.kernel, &origins, made.shift)
-                }
-                None => made.kernel.clone(),
-            });
+            let is_single = names_faults && matches!(fusion.call.form, Form::Single);
+            let single = is_single.then(|| (fusion.name.clone(), source));
+            fusion.call.prefixed = Some(names::prefixed(&made, &kernel, single));
             fusion.node.set_operation(planned(fusion.operation(&self.original))?)?;
         }
         Ok(())
@@ -504,7 +503,7 @@ impl Context<'_> {
             Ok(rewritten) => rewritten,
             Err(reason) => return Ok(Err(reason)),
         };
-        let kernel = self.named(&rewritten, nodes);
+        let kernel = self.named(&rewritten, recipe, nodes);
         let mut config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
         match recipe.barrier() {
             TeamBarrier::Block | TeamBarrier::Thread => {}
@@ -564,25 +563,24 @@ impl Context<'_> {
         (block, shared): ([u32; 3], u32),
         word: &Region,
     ) -> std::result::Result<Call, String> {
-        let made = self.make(&Recipe::Choice { cases, block, limit: self.combined_limit() })?;
+        let recipe = Recipe::Choice { cases, block, limit: self.combined_limit() };
+        let made = self.make(&recipe)?;
         let config = LaunchConfig::new(made.blocks, Dim3::from(block)).shared(shared);
         let checked = config.check(self.device.limits(), made.kernel.limits());
         checked.map_err(|error| error.message().to_owned())?;
         let piece = |(&node, &slice): (&NodeKey, &u32)| Piece::new(&self.original, node, slice);
         let pieces = nodes.iter().zip(&made.slices).map(piece).collect();
         let state = made.state.map(|state| (state, word.clone()));
-        let call = Call::new(Form::Batch, pieces, self.named(&made, nodes), config);
+        let call = Call::new(Form::Batch, pieces, self.named(&made, &recipe, nodes), config);
         Ok(Call { header: made.header.clone(), state, ..call })
     }
 
     /// Returns a rewritten kernel that does the work of these nodes.
-    fn named(&self, made: &Made, nodes: &[NodeKey]) -> Arc<dyn Kernel> {
+    fn named(&self, made: &Made, recipe: &Recipe, nodes: &[NodeKey]) -> Arc<dyn Kernel> {
         if !self.profile.names_faults {
             return made.kernel.clone();
         }
-        let names = nodes.iter().map(|&node| self.original.label(node)).collect();
-        let (slices, sections) = (made.slices.clone(), made.sections.clone());
-        names::named(&made.kernel, Parts { names, slices, sections })
+        names::combined(made, recipe, nodes.iter().map(|&node| self.original.label(node)).collect())
     }
 
     /// Returns the nodes that some nodes depend on, and those that depend on them.

@@ -310,9 +310,6 @@ impl Run {
         if !context.wanted.has(wanted) || context.hosted {
             return Err(format!("{} is switched off", wanted.name()));
         }
-        if conditional.form == ConditionalForm::While && context.profile.limits_nodes {
-            return Err("the device limits the nodes of a launch, and counts the passes of a loop".into());
-        }
         if context.survey.pinned.contains(&node) || !has_full_edges(definition, node) {
             return Err("it has programmatic edges".into());
         }

@@ -1,11 +1,14 @@
 //! Where the instructions of a rewritten kernel come from.
 
+use std::sync::Arc;
+
 use gridloom_core::backend::FaultPlace;
-use gridloom_ptx::{Body, RegId};
+use gridloom_ptx::{Body, Function, Module, RegId, SymbolId};
 
-use super::source::KernelSource;
+use super::source::{KernelSource, SourceId};
 
-/// Tells for each instruction of a rewritten kernel which part it does the work of.
+/// Tells for each instruction of a rewritten kernel which part it does the work of. It does not keep
+/// the kernels of the parts alive.
 #[derive(Clone, Debug, Default)]
 pub struct Sections {
     /// In the order of their instructions, which do not overlap.
@@ -15,7 +18,7 @@ pub struct Sections {
 /// The code of an inlined kernel.
 #[derive(Clone, Debug)]
 struct Section {
-    kernel: KernelSource,
+    kernel: SourceId,
     /// The index of the first instruction for each one of the kernel, and of the one after the last.
     starts: Vec<u32>,
     part: PartOf,
@@ -48,8 +51,8 @@ pub(crate) enum Shape {
 pub struct PlaceInPart {
     /// The index of the part.
     pub part: usize,
-    /// The kernel.
-    pub kernel: KernelSource,
+    module: Arc<Module>,
+    entry: SymbolId,
     /// The block of the part.
     pub block: [u32; 3],
     /// The thread in that block.
@@ -58,9 +61,23 @@ pub struct PlaceInPart {
     pub instruction: usize,
 }
 
+impl PlaceInPart {
+    /// Returns the module of the kernel.
+    #[must_use]
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Returns the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> Option<&Function> {
+        self.module.function(self.entry)
+    }
+}
+
 impl Sections {
     pub(crate) fn add(&mut self, kernel: &KernelSource, starts: Vec<u32>, part: PartOf, shape: Shape) {
-        self.sections.push(Section { kernel: kernel.clone(), starts, part, shape });
+        self.sections.push(Section { kernel: kernel.id(), starts, part, shape });
     }
 
     /// Returns those of a kernel that is the only part.
@@ -83,7 +100,7 @@ impl Sections {
     }
 
     /// Returns where a thread is in the kernel that it does the work of. `None` if it is between
-    /// kernels.
+    /// kernels, or if nobody has the module of that kernel any more.
     #[must_use]
     pub fn find(&self, place: &FaultPlace<'_>) -> Option<PlaceInPart> {
         let at = place.instruction;
@@ -116,7 +133,8 @@ impl Sections {
             block = coordinates(slot, grid);
             thread = coordinates(number % threads, shape);
         }
-        Some(PlaceInPart { part, kernel: section.kernel.clone(), block, thread, instruction })
+        let (module, entry) = section.kernel.get()?;
+        Some(PlaceInPart { part, module, entry, block, thread, instruction })
     }
 }
 

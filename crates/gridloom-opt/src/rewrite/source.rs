@@ -274,6 +274,13 @@ pub(crate) struct SourceId {
     entry: SymbolId,
 }
 
+impl SourceId {
+    /// Returns the module and the kernel in it, if somebody still has the module.
+    pub(crate) fn get(&self) -> Option<(Arc<Module>, SymbolId)> {
+        Some((self.module.upgrade()?, self.entry))
+    }
+}
+
 impl PartialEq for SourceId {
     fn eq(&self, other: &Self) -> bool {
         self.module.ptr_eq(&other.module) && self.entry == other.entry

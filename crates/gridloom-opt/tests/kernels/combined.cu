@@ -256,11 +256,11 @@ __device__ u32 (*const functions[2])(u32) = {thrice, halved};
 
 KERNEL function_pointers(u32 *data, u32 by) { data[INDEX] = functions[(data[INDEX] + by) % 2](data[INDEX]); }
 
-__device__ __noinline__ u32 steps_of_collatz(u32 value) {
-    return value < 2 ? 0 : 1 + steps_of_collatz(value % 2 ? 3 * value + 1 : value / 2);
+__device__ __noinline__ u32 fibonacci(u32 value) {
+    return value < 2 ? value : fibonacci(value - 1) * 3 + fibonacci(value - 2);
 }
 
-KERNEL recursion(u32 *data, u32 by) { data[INDEX] += steps_of_collatz((data[INDEX] + by) % 16); }
+KERNEL recursion(u32 *data, u32 by) { data[INDEX] += fibonacci((data[INDEX] + by) % 8); }
 
 KERNEL local_arrays(u32 *data, u32 by) {
     u32 own[24];

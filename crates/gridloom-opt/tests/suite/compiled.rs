@@ -20,15 +20,16 @@ const MAX_BLOCKS: u32 = 3;
 
 /// The kernels that may be neither steps nor parts of a batch, with the reason.
 const REFUSED: &[(&str, &str)] = &[
-    ("prints", "prints"),
+    ("prints", "variable of its module"),
     ("reads_its_processor", "%smid"),
     ("reads_the_clock", "%clock"),
     ("asserts", "may stop the launch"),
-    ("textures", "variable of its module"),
+    ("textures", "what tex.1d.v4.u32.s32 does is not known"),
     ("constant_table", "variable of its module"),
     ("module_counter", "variable of its module"),
     ("function_pointers", "through pointers"),
     ("recursion", "calls itself"),
+    ("barriers_in_functions", "has shared memory"),
 ];
 
 /// The kernels that may be parts of a batch but no steps, with the reason.
@@ -36,6 +37,7 @@ const NO_STEPS: &[(&str, &str)] = &[
     ("early_return_before_barrier", "threads may return"),
     ("lanes_return_before_vote", "threads may return"),
     ("cooperative_tiles", "threads may return"),
+    ("named_barriers", "threads may return"),
     ("memory_barriers", "mbarrier"),
 ];
 

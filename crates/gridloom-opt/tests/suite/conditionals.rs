@@ -343,3 +343,27 @@ fn under_a_node_limit_an_endless_loop_of_one_block_ends() {
         assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::LimitExceeded);
     }
 }
+
+#[test]
+fn a_node_limit_counts_the_nodes_that_were_written() {
+    for engine in [Engine::Interpreter, Engine::Jit] {
+        for nodes in [4, 5] {
+            let device = CpuDevice::new(CpuOptions::new().engine(engine).node_limit(4)).unwrap();
+            let kernels = Kernels::of(device);
+            let x = kernels.words(&[0; 32]);
+            let graph = Graph::new(&kernels.device);
+            let mut last = graph.add(&[], kernels.mix(&x, 1, 1, 32)).unwrap();
+            for by in 1..nodes {
+                last = last.add(kernels.mix(&x, by, 1, 32)).unwrap();
+            }
+            let optimizer = GraphOptimizer::new(Optimizations::ALL).everything();
+            let options = InstantiateOptions { optimizer: Some(Arc::new(optimizer)), ..Default::default() };
+            let executable = graph.instantiate_with(&options).unwrap();
+            let reason = executable.report().nodes[0].reason.clone().unwrap_or_default();
+            assert!(reason.contains("limits the nodes"), "{:?}", executable.report());
+            let stream = Stream::new(&kernels.device).unwrap();
+            executable.launch(&stream).unwrap();
+            assert_eq!(stream.synchronize().is_err(), nodes > 4);
+        }
+    }
+}

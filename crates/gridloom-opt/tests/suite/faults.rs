@@ -14,7 +14,8 @@ use gridloom_opt::{Optimizations, Profile};
 use crate::common::{buffer, kernel};
 use crate::graphs::{GPU, PACKED_GPU, WIDE_GPU, optimized_for, pointer, value};
 
-/// Kernels that write one word per thread. One thread of one block writes far behind the end.
+/// Kernels that write one word per thread. One thread of one block writes far behind the end. One
+/// waits in one block for threads that it does not have.
 const TEXT: &str = "
 .version 8.0
 .target sm_80
@@ -52,6 +53,14 @@ const TEXT: &str = "
     ld.param.u64 %d0, [data];
     add.u64 %d1, %d0, 1048576;
     { .param .b64 at; st.param.b64 [at], %d1; call fault, (at); }
+    ret;
+}
+.visible .entry stuck(.param .u64 data, .param .u32 bad_block, .param .u32 bad_thread) {
+    .reg .pred %p<1>; .reg .b32 %r<2>;
+    ld.param.u32 %r0, [bad_block]; mov.u32 %r1, %ctaid.x;
+    setp.ne.u32 %p0, %r1, %r0;
+    @%p0 ret;
+    barrier.sync 1, 64;
     ret;
 }
 ";
@@ -114,7 +123,7 @@ fn line(blocks: u32, threads: u32) -> (Dim3, Dim3) {
 #[test]
 fn a_fault_in_a_batch_names_the_launch_block_and_thread() {
     for faulty in Faulty::all() {
-        for name in ["direct", "called"] {
+        for name in ["direct", "called", "stuck"] {
             for shapes in [[line(3, 32); 4], [line(1, 32), line(2, 32), line(4, 32), line(3, 32)]] {
                 let graph = Graph::new(&faulty.device);
                 let mut nodes = Vec::new();
