@@ -14,8 +14,9 @@ use gridloom_opt::{Optimizations, Profile};
 use crate::common::{buffer, kernel};
 use crate::graphs::{GPU, PACKED_GPU, WIDE_GPU, optimized_for, pointer, value};
 
-/// Kernels that write one word per thread. One thread of one block writes far behind the end. One
-/// waits in one block for threads that it does not have.
+/// Kernels that write one word per thread. One thread of one block writes 32 GiB behind the end,
+/// where no other memory of the device is. The last kernel waits in one block for threads that it
+/// does not have.
 const TEXT: &str = "
 .version 8.0
 .target sm_80
@@ -37,7 +38,7 @@ const TEXT: &str = "
     mad.lo.u32 %r10, %r5, 32, %r9;
     mul.wide.u32 %d1, %r10, 4; add.u64 %d2, %d0, %d1;
     setp.eq.u32 %p0, %r5, %r0; setp.eq.u32 %p1, %r9, %r1; and.pred %p2, %p0, %p1;
-    @%p2 add.u64 %d2, %d2, 1048576;
+    @%p2 add.u64 %d2, %d2, 34359738368;
     st.global.u32 [%d2], %r9;
     ret;
 }
@@ -51,7 +52,7 @@ const TEXT: &str = "
     setp.ne.u32 %p0, %r5, %r0; setp.ne.u32 %p1, %r9, %r1; or.pred %p2, %p0, %p1;
     @%p2 ret;
     ld.param.u64 %d0, [data];
-    add.u64 %d1, %d0, 1048576;
+    add.u64 %d1, %d0, 34359738368;
     { .param .b64 at; st.param.b64 [at], %d1; call fault, (at); }
     ret;
 }
