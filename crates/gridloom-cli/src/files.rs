@@ -1,4 +1,4 @@
-//! Reading and writing files, so that a file is never read without an end or left half written.
+//! Reading and writing files: input has a size limit, and output is complete or absent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -42,7 +42,7 @@ fn too_large(most: u64) -> io::Error {
 
 /// Reads a text file, or standard input where the path is `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(read(path, MOST_TEXT)?).map_err(|_| about(path, "this is no text"))
+    String::from_utf8(read(path, MOST_TEXT)?).map_err(|_| about(path, "not a text file (UTF-8)"))
 }
 
 /// A file that will be written as a whole: where that fails, what was there before is still there.

@@ -1,4 +1,5 @@
-//! Ctrl-C and its like: files that are half written are removed, and a progress bar is cleared.
+//! Cleanup at Ctrl-C and similar signals: partly written files are removed, and a progress bar is
+//! cleared.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once};

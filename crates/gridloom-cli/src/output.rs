@@ -1,5 +1,4 @@
-//! Writing to standard output and standard error. Nothing here panics where a stream is closed or
-//! full.
+//! Output to standard output and standard error. Nothing here panics if a stream is closed or full.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -44,7 +43,7 @@ impl std::error::Error for Unwritable {}
 /// Whether the command goes on when nobody reads standard output any more.
 static OUTLIVES_READER: AtomicBool = AtomicBool::new(false);
 
-/// Has the command go on, and print nothing, when nobody reads standard output any more. A command
+/// Makes the command go on, and print nothing, when nobody reads standard output any more. A command
 /// calls it that writes files after it has printed.
 pub(crate) fn outlive_reader() {
     OUTLIVES_READER.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The device that the command line asks for.
+//! Selection of the device that the command line names.
 
 use gridloom::{CpuOptions, Device, Engine};
 

@@ -1,4 +1,4 @@
-//! Saved graphs and what is given to them.
+//! Saved graphs, and the values for their inputs.
 
 use std::fs::File;
 use std::io::Read;

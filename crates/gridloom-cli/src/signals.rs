@@ -1,4 +1,4 @@
-//! The signals that end a command: Ctrl-C and its like.
+//! The signals that end a command: Ctrl-C and similar ones.
 
 #[cfg(not(unix))]
 use std::io;
@@ -46,7 +46,7 @@ mod unix {
         SIGNALS.into_iter().try_for_each(handle)
     }
 
-    /// Has a signal go to [`arrived`], unless it is ignored.
+    /// Sends a signal to [`arrived`], unless it is ignored.
     fn handle(signal: c_int) -> io::Result<()> {
         let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
         let mut action = MaybeUninit::<libc::sigaction>::uninit();

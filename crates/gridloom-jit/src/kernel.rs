@@ -104,7 +104,7 @@ pub struct CompiledKernel {
     groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
     /// The size of the largest groups that are worthwhile.
     widest: u32,
-    /// Whether large launches may be faster one thread after the other, and what was measured then.
+    /// Whether large launches may be faster one thread after the other.
     may_run_alone: bool,
     trial: trial::Trial,
     /// Whether vectors have 128 bits also where the host has longer ones.

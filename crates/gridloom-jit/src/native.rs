@@ -1,4 +1,4 @@
-//! Which PTX instructions become machine instructions, and how.
+//! Tells which PTX instructions become machine instructions, and how.
 //!
 //! All others call the interpreter's own function for the instruction; see
 //! [`runtime`](crate::runtime).

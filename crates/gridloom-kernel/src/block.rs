@@ -1,7 +1,7 @@
 //! Where a block is in its launch, how large it is, and what its threads do together.
 //!
-//! All threads of a block come to each function that waits, or none: that is checked when a kernel
-//! is loaded.
+//! Either all threads of a block call a function that waits, or none does. This is checked when a
+//! kernel is loaded.
 
 use std::hash::{DefaultHasher, Hasher};
 

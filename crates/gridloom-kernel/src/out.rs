@@ -1,4 +1,4 @@
-//! Memory of which each thread owns a part.
+//! Memory that is divided among threads: each writes its own part.
 
 use crate::host;
 use crate::ir::{Space, Stmt};

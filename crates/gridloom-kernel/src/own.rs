@@ -1,4 +1,4 @@
-//! The element of a thread, under the index that it has in its array.
+//! The element that a thread owns, under its index in the array.
 
 use std::ops::{Index, IndexMut};
 
@@ -7,10 +7,10 @@ use crate::record::arithmetic::compare;
 use crate::record::recorder::with;
 use crate::record::value::{KernelType, Twin, Typed, V, Var};
 
-/// The element of a thread, which is indexed as its array is: with the index of the thread, and no
-/// other.
+/// The element of an array that a thread owns. It is indexed like the array, with the index of the
+/// thread and no other.
 ///
-/// Parallel loops of a [program] have their arrays so.
+/// Parallel loops of a [program] see their arrays in this form.
 ///
 /// ```
 /// use gridloom_kernel::{Out, host, thread};

@@ -1,4 +1,4 @@
-//! Memory of a block whose elements threads change in pairs.
+//! Shared memory of a block whose elements threads change in pairs.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

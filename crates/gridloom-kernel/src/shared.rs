@@ -1,4 +1,4 @@
-//! Memory that a block owns: every thread writes its own elements, and after a barrier all threads
+//! Shared memory of a block: each thread writes its own elements, and after a barrier all threads
 //! read all of them.
 
 use std::hash::{DefaultHasher, Hash};

@@ -1,4 +1,4 @@
-//! Slices as planes and volumes.
+//! Views of slices as planes and volumes.
 
 use crate::record::arithmetic::{bit_and, lt};
 use crate::record::control::require;

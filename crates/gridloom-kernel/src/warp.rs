@@ -1,7 +1,7 @@
-//! What the 32 threads of a warp do together. All threads of a warp come to each function, or none:
-//! that is checked when a kernel is loaded.
+//! What the 32 threads of a warp do together. Either all threads of a warp call a function, or none
+//! does. This is checked when a kernel is loaded.
 //!
-//! The last warp of a block has fewer threads where their number is no multiple of 32.
+//! The last warp of a block has fewer threads if their number is not a multiple of 32.
 
 use crate::host;
 use crate::ir::{Operand, Reached, Ty};

@@ -1,7 +1,7 @@
 //! `#[derive(KernelType)]` of enums.
 //!
-//! An enum without fields is its integer. One with fields is the number of its variant and the
-//! fields of all variants, of which those of one have values.
+//! An enum without fields is represented by its integer. One with fields is represented by the
+//! number of its variant and the fields of all variants, of which only those of one are in use.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};

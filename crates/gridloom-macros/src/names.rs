@@ -1,4 +1,4 @@
-//! Which names mean what, as far as that can be told from a name.
+//! The meaning of names (types, functions, macros), as far as a name alone tells it.
 
 use syn::Path;
 

@@ -1,4 +1,4 @@
-//! Patterns: what they test, and what they bind.
+//! Patterns: their tests and their bindings.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};

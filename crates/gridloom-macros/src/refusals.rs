@@ -1,5 +1,5 @@
-//! Wrong programs, and what is said of each. What only the compiler can tell (types, borrows) is
-//! not here.
+//! Error messages for programs that the macros refuse. Errors that only the compiler can find
+//! (types, borrows) are not here.
 
 use proc_macro2::TokenStream;
 

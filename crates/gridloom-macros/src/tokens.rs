@@ -1,4 +1,4 @@
-//! Questions about code that its tokens answer.
+//! Queries about code that need only its tokens.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};

@@ -1,11 +1,11 @@
-//! Kernel arguments that change without the graph being looked at.
+//! Changes of kernel arguments without access to the graph.
 //!
 //! The core prepares a node of the user's graph under a number and then sends only the bytes of its
-//! arguments. Here each such node is a range of bytes of one launch of the optimised graph, or of
-//! several, if its kernel was repeated. New bytes are collected in a copy of the arguments of that
-//! launch. The backend gets them once, before the next launch, however many changed.
+//! arguments. Each such node maps to a range of bytes in one launch of the optimised graph, or in
+//! several if its kernel was repeated. New bytes are collected in a copy of the arguments of that
+//! launch. The backend receives them once, before the next launch, no matter how many changed.
 //!
-//! The optimised graph must not keep memory alive that the user's graph no longer names. So a
+//! The optimised graph must not keep memory alive that the user's graph no longer refers to. So a
 //! launch whose arguments changed in this way has no pointers in the optimised graph until
 //! [`Arguments::refresh`] reads them from the user's graph.
 

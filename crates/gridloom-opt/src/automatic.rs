@@ -1,7 +1,7 @@
 //! Executables that are optimised while they run.
 //!
 //! An executable starts with the graph as it was written. Once it has been launched a number of
-//! times, it is planned and the rewritten kernels are [made aside](crate::worker). When they are
+//! times, it is planned, and the rewritten kernels are made [on another thread](crate::worker). When they are
 //! ready, the next launch fills the current operations into the plan and takes the optimised form
 //! over. If the graph changed too much for that, it plans the graph again, and finds every kernel in
 //! the cache. A change that the optimised form cannot express brings the written form
@@ -132,7 +132,7 @@ impl Form {
 /// How far the optimisation has come.
 #[derive(Debug)]
 enum Stage {
-    /// So many launches are left before kernels are made.
+    /// The number of launches left before kernels are made.
     Counting(u32),
     /// Kernels are being made.
     Making(Job),

@@ -1,4 +1,4 @@
-//! What can be asked of an executable at any time, whichever form it has.
+//! The status of an executable: what can be read at any time, whether or not it is optimised.
 
 use std::fmt;
 use std::sync::Arc;

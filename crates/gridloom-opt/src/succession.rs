@@ -1,4 +1,4 @@
-//! What happens when one executable takes the place of another: order and cancellation.
+//! Replacement of one executable by another: order of launches, and cancellation.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The differences between two pictures.
 //!
-//! Nodes are paired graph by graph: those with the same name and kind in the same order, then those
-//! with the same name and kind in any order, then the nodes of one kind that are left between them. Numbers in names that Gridloom made (`kernel#3`) do
-//! not count, since every node that is added shifts them.
+//! Nodes are paired graph by graph: first those with the same name and kind in the same order, then
+//! those with the same name and kind in any order, then the remaining nodes of one kind. Numbers in
+//! names that Gridloom made (`kernel#3`) do not count, since every node that is added shifts them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The square root of 2 by halving a bracket, the decisions made on the device.
+//! The square root of 2 by bisection. The device decides which half to keep.
 
 use gridloom::contract::Contract;
 use gridloom::prelude::*;

@@ -1,4 +1,4 @@
-//! `gridloom demo`: programs to look at, each checked against the host.
+//! `gridloom demo`: demonstrations. Each checks its result on the host.
 
 mod bisect;
 mod compare;

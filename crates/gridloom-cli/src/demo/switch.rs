@@ -1,4 +1,4 @@
-//! Numbers through a switch, a different one for each case.
+//! A switch over numbers, with a body for each case.
 
 use gridloom::prelude::*;
 use gridloom::{GraphSaver, demo_kernels};

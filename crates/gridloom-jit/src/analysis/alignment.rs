@@ -1,4 +1,4 @@
-//! Of which power of two a value is a multiple in the first thread of each group.
+//! Finds powers of two that divide the value of a register in the first thread of each group.
 //!
 //! The first thread of a group has an index that is a multiple of the threads of a group. So
 //! `%tid.x & 31` rises by one from thread to thread in groups of up to 32, and `%tid.x >> 5` is the

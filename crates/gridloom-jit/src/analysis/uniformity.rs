@@ -51,7 +51,7 @@ impl Shape {
 /// The shape of every slot of a function.
 pub(crate) struct Uniformity {
     shapes: Vec<Shape>,
-    /// Of which power of two each is a multiple in the first thread of a group, as its exponent.
+    /// The exponent of the power of two that divides each in the first thread of a group.
     exponents: Vec<u32>,
     /// Whether each is computed from the index of the thread and from uniform registers alone.
     computed: Vec<bool>,
@@ -152,8 +152,8 @@ impl Uniformity {
         self.shapes[slot as usize]
     }
 
-    /// Of which power of two a register is a multiple in the first thread of a group, as its
-    /// exponent.
+    /// Returns the exponent of the power of two that divides a register in the first thread of a
+    /// group.
     pub(crate) fn exponent(&self, Slot(slot): Slot) -> u32 {
         self.exponents[slot as usize]
     }
@@ -276,7 +276,7 @@ fn result_shape(
     }
 }
 
-/// Of which power of two an operand is a multiple in the first thread of a group, as its exponent.
+/// Returns the exponent of the power of two that divides an operand in the first thread of a group.
 fn exponent_of(flow: &Flow<'_>, exponents: &[u32], source: Source) -> u32 {
     match source {
         Source::Slot(Slot(slot)) => exponents[slot as usize],

@@ -1,10 +1,10 @@
-//! The first and the last of the threads that run, where others do not: what lies between them is
-//! known from the two.
+//! Finds the first and the last running thread of a group. Their addresses bound those of the
+//! threads in between.
 //!
-//! A value that rises by a step from thread to thread may wrap around, and a row in shared memory
-//! may begin before it or go past its end, in threads that do not run. Only those that do are
-//! asked. Around shared memory there are margins, so that a row of which one element is inside can
-//! be accessed as a whole.
+//! A value that rises by a step from thread to thread may wrap around in threads that do not run,
+//! and a row in shared memory may begin before it or go past its end there. So only running threads
+//! decide. Margins around shared memory allow a row of which one element is inside to be accessed
+//! as a whole.
 
 use super::Emitter;
 use super::address::{Access, NEAR};

@@ -1,6 +1,8 @@
-//! `match`: which lanes have the same value. The lanes of one value after the other are found, so
-//! that it takes as many passes as there are different values. Where vectors are wide, the value of
-//! each lane is compared with all: no pass waits for the one before, and there are few comparisons.
+//! `match`: which lanes have the same value.
+//!
+//! One pass finds the lanes of one value, so there are as many passes as there are different
+//! values. Where vectors are wide, the value of each lane is compared with all others instead: no
+//! comparison waits for another one, and there are few.
 
 use super::Emitter;
 use super::collective::{Given, Members};

@@ -170,7 +170,7 @@ pub(crate) struct Emitter<'a> {
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
-    /// Of these, what was written in this block, and not put into vectors.
+    /// Registers written in this block whose values are not in vectors.
     by_lane: Vec<(Slot, Rc<scalarized::Scalarized>)>,
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,

@@ -1,5 +1,5 @@
-//! Vectors of any length: their elements, their parts of 16 bytes, and operations that the
-//! intermediate code only has for those.
+//! Vectors of any length: their elements, their parts of 16 bytes, and operations that Cranelift's
+//! intermediate code offers for 16 bytes only.
 
 use super::Emitter;
 use super::interleaved::HostAddress;

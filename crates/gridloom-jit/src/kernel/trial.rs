@@ -1,11 +1,12 @@
-//! Whether threads run faster in groups or one after the other, where that depends on the data: it is
-//! measured.
+//! Measures whether threads run faster in groups or one after the other, where that depends on the
+//! data.
 //!
 //! In a loop that threads leave at different times, a group makes as many passes as its slowest
-//! thread. How many that are, and how well a single thread predicts its branches, cannot be seen in
-//! the code. So a large launch runs some blocks in each way first, by turns, and the others in the
-//! faster one. After some hundred calls both are measured again, because the data may have changed or
-//! was not in the caches yet, and each time that this changes nothing, after twice as many.
+//! thread. The code does not tell how many that are, nor how well a single thread predicts its
+//! branches. So a large launch first runs some blocks in each way, by turns, and the others in the
+//! faster one. The measurement is repeated after some hundred calls, because the data may have
+//! changed, or was not in the caches at first. Each repetition that changes nothing doubles the
+//! time until the next one.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The instructions that are used, by their names in the manuals.
+//! The machine instructions that the generator uses, named as in the manuals.
 
 use super::encode::Code;
 

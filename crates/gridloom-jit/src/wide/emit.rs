@@ -1,4 +1,4 @@
-//! Machine code of a function whose registers are allocated.
+//! Emission of machine code for a function whose registers are allocated.
 
 use super::allocate::Placed;
 use super::codes::{VMOVAPS, VMOVUPS, VMOVUPS_STORE, arithmetic};
@@ -150,7 +150,7 @@ impl Emitter<'_> {
             self.assembler.code.extend(step.to_le_bytes());
             rest -= step;
             if rest > 0 {
-                // Meets the end of the stack if there is no more: or dword ptr [rsp], 0
+                // A write to each page, so that an overflow hits the guard page: or dword ptr [rsp], 0
                 self.assembler.code.extend([0x83, 0x0c, 0x24, 0x00]);
             }
         }
@@ -416,7 +416,7 @@ impl Emitter<'_> {
         self.jumps.push(Jump { at, target, from: at + 4 });
     }
 
-    /// Continues where a table of distances says.
+    /// Jumps to the target that a table of distances gives.
     fn table(&mut self, block: usize, [index, a, b]: [u8; 3]) {
         let successors = &self.placed.blocks[block].successors;
         let Some((&default, targets)) = successors.split_last() else { return };

@@ -162,7 +162,7 @@ pub(super) enum Clobbers {
     Register(u8),
 }
 
-/// Instructions in the making: those of one instruction of the intermediate code, in order.
+/// The instructions selected so far for one instruction of the intermediate code, in order.
 #[derive(Default)]
 pub(super) struct Sequence {
     pub(super) insts: Vec<Inst>,
@@ -181,7 +181,7 @@ impl Sequence {
     }
 }
 
-/// Operands in the making.
+/// The operands of an instruction under selection.
 pub(super) struct Operands {
     list: [Operand; 8],
     count: u8,

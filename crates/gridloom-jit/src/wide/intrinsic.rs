@@ -1,5 +1,5 @@
-//! Operations that the intermediate code has no instruction for. They are calls of functions that
-//! only this generator knows.
+//! Intrinsics: operations for which Cranelift's intermediate code has no instruction. They appear
+//! as calls of functions that only this generator knows.
 
 use cranelift_codegen::ir::{ExternalName, FuncRef, Function, UserExternalName};
 

@@ -1,4 +1,4 @@
-//! Instructions as text for people.
+//! Listings: instructions as text for people to read.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Finds the vectors that are masks, with all ones or all zeros in each element. They are held in
-//! mask registers.
+//! Finds vectors that are masks: each element is all ones or all zeros. They are held in mask
+//! registers.
 
 use super::intrinsic::Intrinsic;
 use cranelift_codegen::entity::SecondaryMap;

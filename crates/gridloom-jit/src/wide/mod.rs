@@ -1,7 +1,7 @@
-//! The generator for hosts with AVX-512.
+//! The code generator for hosts with AVX-512.
 //!
-//! It takes a function of Cranelift's intermediate code, whose vectors may be longer than Cranelift
-//! supports, to machine code. The README of the crate says how.
+//! It turns a function of Cranelift's intermediate code into machine code. The vectors of the
+//! function may be longer than Cranelift supports. The README of the crate describes the steps.
 
 mod allocate;
 mod codes;

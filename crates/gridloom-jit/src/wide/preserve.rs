@@ -1,4 +1,4 @@
-//! Calls that preserve all registers.
+//! Calls that preserve all registers of their caller.
 
 use super::codes::{VMOVUPS, VMOVUPS_STORE};
 use super::encode::{Assembler, Code, Fields, Place, Rm};

@@ -1,5 +1,5 @@
-//! Selection of instructions, from the last to the first: what nothing uses is never selected, and
-//! what is part of another instruction is not selected again.
+//! Instruction selection, from the last instruction to the first. What nothing uses is never
+//! selected, and what became part of another instruction is not selected again.
 
 mod control;
 mod convert;
@@ -22,7 +22,7 @@ use form::{Address, AddressBase, Form, Source, Use};
 use regalloc2::{Operand, VReg};
 use std::collections::HashMap;
 
-/// Why a function is left to the other generator.
+/// The reason why a function is left to Cranelift.
 pub(super) type Unsupported = String;
 
 /// A block of the machine's code.
@@ -32,7 +32,7 @@ pub(super) struct MachineBlock {
     pub(super) params: Vec<VReg>,
     /// What is passed to the only successor.
     pub(super) arguments: Vec<VReg>,
-    /// Whether it is seldom run, and belongs behind the others.
+    /// Whether the block seldom runs, and is placed behind the others.
     pub(super) cold: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Selector<'a> {
     stack_slots: Vec<u32>,
     /// The instruction being selected.
     at: Option<Clif>,
-    /// Whether others use what is being selected, which must not load anything then.
+    /// Whether other instructions also use what is being selected. It must then not contain a load.
     shared: bool,
 }
 

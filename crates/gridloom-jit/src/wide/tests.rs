@@ -1,4 +1,4 @@
-//! Each selection beside Cranelift's own code, for random and special operands.
+//! Compares each selection with Cranelift's own code, for random and special operands.
 
 mod scattered;
 
@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signa
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-/// What is made of two or three operands.
+/// Builds a result from two or three operands.
 type Make = fn(&mut FunctionBuilder<'_>, &[Value]) -> Value;
 
 /// Bytes of operands, and of results.

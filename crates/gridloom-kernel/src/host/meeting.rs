@@ -1,4 +1,4 @@
-//! Where the threads of a block meet on the host.
+//! Meeting points of the threads of a block on the host.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

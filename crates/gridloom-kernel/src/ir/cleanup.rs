@@ -1,5 +1,5 @@
-//! Makes a recorded kernel smaller: arrays whose indices are all known become registers, and what
-//! nobody uses goes.
+//! Makes a recorded kernel smaller: arrays whose indices are all known become registers, and unused
+//! values are removed.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,5 @@
-//! The recorded kernel: structured control flow over instructions that are named as PTX names them.
+//! The intermediate form of a recorded kernel: structured control flow over instructions that have
+//! the names of PTX.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

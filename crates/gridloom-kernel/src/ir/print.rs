@@ -1,4 +1,4 @@
-//! A recorded kernel as PTX.
+//! Prints a recorded kernel as PTX.
 
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Which values are the same in all threads of a launch.
+//! Finds values that are the same in all threads of a launch.
 
 use std::collections::HashMap;
 

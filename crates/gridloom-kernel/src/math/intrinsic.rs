@@ -1,4 +1,4 @@
-//! Operations that Rust has no name for, or that device code would have a branch for.
+//! Operations that Rust has no name for, or that would be a branch in device code.
 
 use crate::ir::Ty;
 use crate::record::recorder::with;

@@ -1,4 +1,4 @@
-//! Arguments of `sin`, `cos` and `tan`, brought into the eighth of a turn around zero.
+//! Argument reduction of `sin`, `cos` and `tan` to the eighth of a turn around zero.
 
 use gridloom_macros::device;
 

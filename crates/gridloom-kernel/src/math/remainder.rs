@@ -1,4 +1,4 @@
-//! The remainder of a division of floating-point numbers, which is exact.
+//! The exact remainder of a floating-point division.
 
 use gridloom_macros::device;
 

@@ -1,7 +1,7 @@
-//! The methods of iterators.
+//! Recording of iterator methods.
 //!
-//! An iterator is recorded as the loop that goes over it. Adaptors add to what a pass of that loop
-//! does, and closures are recorded where they are called.
+//! An iterator is recorded as the loop over its elements. Adaptors add to a pass of that loop, and
+//! closures are recorded where they are called.
 
 use std::ops::{Range, RangeInclusive};
 

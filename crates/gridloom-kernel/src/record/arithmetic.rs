@@ -1,4 +1,4 @@
-//! Operators, with the meaning that Rust gives them.
+//! Recording of operators, with the meaning that Rust gives them.
 
 use crate::ir::{Operand, Ty};
 use crate::record::recorder::{Recorder, with};

@@ -1,4 +1,4 @@
-//! Branches, loops, and leaving them.
+//! Recording of branches, loops and jumps out of them.
 
 use crate::ir::{Label, Operand, Stmt};
 use crate::record::recorder::with;

@@ -1,4 +1,4 @@
-//! `as`, and conversions by name.
+//! Recording of conversions: `as`, and conversions by name.
 
 use crate::ir::{Operand, Ty};
 use crate::record::arithmetic::{compare, narrow_bits, normalize, rounded, widened};

@@ -1,5 +1,5 @@
-//! The elementary functions of floating-point numbers: exact ones, which are device code of
-//! [`math`](crate::math), and fast ones.
+//! Recording of elementary functions: exact ones, which are device code of [`math`](crate::math),
+//! and fast ones.
 
 use crate::ir::{Operand, Ty};
 use crate::math::{double, single};

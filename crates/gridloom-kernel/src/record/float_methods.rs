@@ -1,4 +1,4 @@
-//! The methods of floating-point numbers.
+//! Recording of the methods of floating-point numbers.
 
 use crate::ir::{Operand, Ty};
 use crate::record::arithmetic::{

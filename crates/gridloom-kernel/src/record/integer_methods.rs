@@ -1,4 +1,4 @@
-//! The methods of integers.
+//! Recording of the methods of integers.
 
 use crate::ir::{Operand, Ty};
 use crate::record::arithmetic::{

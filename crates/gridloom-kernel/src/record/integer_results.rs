@@ -1,5 +1,5 @@
-//! Methods of integers that say whether there is a result, or that choose one, and those that count
-//! bits from other ends.
+//! Recording of further methods of integers: division, powers, roots and logarithms, those that
+//! report overflow as an `Option` or saturate, and those that count or reorder bits.
 
 use crate::ir::{Operand, Ty};
 use crate::record::arithmetic::{

@@ -1,4 +1,4 @@
-//! `for` loops.
+//! Recording of `for` loops.
 
 use std::ops::{Range, RangeInclusive};
 

@@ -1,4 +1,4 @@
-//! Recording a kernel, once for each instance.
+//! Recording of a kernel, once for each instance.
 
 use std::any::TypeId;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Slices and arrays.
+//! Recording of slices and arrays.
 
 use std::marker::PhantomData;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};

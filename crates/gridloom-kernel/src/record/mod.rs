@@ -1,9 +1,8 @@
-//! What device code becomes when it is recorded: the types and functions that the attribute macros
-//! expand to.
+//! The recorder: the types and functions that the attribute macros expand to.
 //!
-//! A kernel's *twin* has its structure, but computes with [`V`]s instead of numbers, and writes
-//! down what it computes. It is run once, when the kernel is first loaded. Types, generics, traits
-//! and methods are resolved by the compiler, as in the function itself.
+//! The *twin* of a kernel has the structure of the kernel, but computes with [`V`]s instead of
+//! numbers and records each computation. It runs once, when the kernel is first loaded. The
+//! compiler resolves types, generics, traits and methods, as in the function itself.
 
 mod adaptors;
 pub(crate) mod arithmetic;

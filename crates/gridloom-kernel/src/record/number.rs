@@ -1,4 +1,4 @@
-//! The methods that integers and floating-point numbers have in common.
+//! Recording of the methods that integers and floating-point numbers share.
 
 use crate::record::value::{KernelType, V};
 

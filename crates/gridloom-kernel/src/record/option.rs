@@ -1,4 +1,4 @@
-//! The methods of options.
+//! Recording of the methods of options.
 
 use crate::record::arithmetic::{bit_and, not};
 use crate::record::control::{else_begin, if_begin, if_else_end, if_end, require};

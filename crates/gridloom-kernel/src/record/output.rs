@@ -1,4 +1,4 @@
-//! Output of kernels: `println!` as a call of `vprintf`.
+//! Recording of output: `println!` as a call of `vprintf`.
 
 use crate::ir::{Effect, Operand, Stmt, Ty};
 use crate::record::convert::convert;

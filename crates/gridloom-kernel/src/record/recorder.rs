@@ -1,4 +1,4 @@
-//! What is recorded so far. A thread records one kernel at a time.
+//! The state of a recording. A thread records one kernel at a time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

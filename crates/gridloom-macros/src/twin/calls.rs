@@ -1,4 +1,4 @@
-//! Calls of functions, methods and closures, and the making of structs.
+//! Translation of calls of functions, methods and closures, and of struct expressions.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};

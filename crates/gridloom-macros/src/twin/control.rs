@@ -1,4 +1,4 @@
-//! Branches, loops, and leaving them.
+//! Translation of branches, loops and jumps out of them.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,4 +1,4 @@
-//! The macros that device code knows.
+//! Translation of the macros that device code may use.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,4 +1,4 @@
-//! Questions about expressions.
+//! Queries about expressions.
 
 use proc_macro2::Span;
 use quote::ToTokens;

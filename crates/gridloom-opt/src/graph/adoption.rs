@@ -1,9 +1,9 @@
-//! Takes a plan over that was made aside, from an outline of the graph.
+//! Adopts a plan that another thread made from an outline of the graph.
 //!
-//! Such a plan has the right nodes and kernels, but its operations describe memory instead of naming
-//! it, and they are those of the moment when the outline was made. Filling in the current ones takes
-//! a small part of the time of planning. It works for a graph to which nothing happened that a
-//! change in place could not express.
+//! Such a plan has the right nodes and kernels. But its operations describe memory instead of
+//! referring to it, and they are those of the moment when the outline was made. Filling in the
+//! current operations takes a small part of the time of planning. It works if nothing happened to
+//! the graph since then that a change in place cannot express.
 
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::op::{Operation, Test};

@@ -1,4 +1,4 @@
-//! Kernels that know whose work they do, so that their faults name what the user wrote.
+//! Node names in rewritten kernels, so that their faults name the node that the user wrote.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -327,7 +327,7 @@ impl Context<'_> {
         Ok(memory.words(values))
     }
 
-    /// Has every launch start with the initial values of all words, if `is_needed`.
+    /// Makes every launch start with the initial values of all words, if `is_needed`.
     pub(crate) fn reset_words(&mut self, is_needed: bool) {
         if let Some(memory) = &mut self.memory {
             memory.is_reset |= is_needed;

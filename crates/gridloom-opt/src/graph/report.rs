@@ -1,4 +1,4 @@
-//! What became of each node of the graph.
+//! The report of what became of each node of the graph.
 
 use gridloom_core::executable::{ConditionalReport, NodeReport, Report};
 use gridloom_core::graph::{Definition, GraphKey, NodeKey};

@@ -1,4 +1,4 @@
-//! What a kernel does in the functions that it calls.
+//! Properties of a kernel that follow from the functions that it calls.
 
 use gridloom_ptx::op::{CallTarget, ControlOp, Op};
 use gridloom_ptx::{Body, Module, SymbolId};

@@ -1,8 +1,8 @@
 //! Interpretation of the node labels that CUDA writes.
 //!
-//! A verbose label is a record: fields between `|`, groups between braces, keys in one group and
-//! their values in the next. A short label has the number of the node on its first line and its
-//! name on the second.
+//! A verbose label is a record: fields between `|`, groups between braces, with the keys in one
+//! group and their values in the next. A short label has the number of the node on its first line
+//! and its name on the second.
 
 use std::collections::HashSet;
 use std::fmt::Write;

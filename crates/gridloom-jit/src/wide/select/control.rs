@@ -1,4 +1,4 @@
-//! Branches, calls and conditions.
+//! Selection of branches, calls and conditions.
 
 use super::*;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};

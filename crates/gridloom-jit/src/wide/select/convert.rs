@@ -1,4 +1,4 @@
-//! Conversions between integers and floats.
+//! Selection of conversions between integers and floats.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Floats of one thread, and arithmetic that floats and vectors of them share.
+//! Selection of scalar floating-point arithmetic, and of arithmetic that scalars and vectors share.
 
 use super::vector::float_opcode;
 use super::*;

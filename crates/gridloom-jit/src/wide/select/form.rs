@@ -1,4 +1,4 @@
-//! An instruction that is being selected: what it reads and writes, on virtual registers.
+//! An instruction under selection: what it reads and writes, in virtual registers.
 
 use super::super::encode::Code;
 use super::super::inst::{Clobbers, Immediate};

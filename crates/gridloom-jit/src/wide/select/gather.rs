@@ -1,4 +1,5 @@
-//! Accesses of each element of a vector: gathers and scatters.
+//! Selection of gathers and scatters: accesses at an address of its own for each element of a
+//! vector.
 
 use super::super::intrinsic::Intrinsic;
 use super::*;

@@ -1,5 +1,5 @@
-//! Integers of one thread, in general-purpose registers. Those of fewer than 32 bits have anything
-//! in the bits above.
+//! Selection of scalar integer instructions, in general-purpose registers. Above the bits of a type
+//! narrower than 32 bits, a register holds anything.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Operations that the intermediate code has no instruction for.
+//! Selection of [intrinsics](crate::wide::intrinsic).
 
 use super::super::intrinsic::Intrinsic;
 use super::*;

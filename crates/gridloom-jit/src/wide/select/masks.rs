@@ -1,5 +1,5 @@
-//! Masks: truth values of the elements of vectors, in mask registers. Bits above those of the
-//! elements are zero.
+//! Selection of masks: truth values of the elements of vectors, in mask registers. Bits above those
+//! of the elements are zero.
 
 use super::*;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};

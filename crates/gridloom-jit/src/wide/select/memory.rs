@@ -1,4 +1,4 @@
-//! Loads, stores and atomic operations.
+//! Selection of loads, stores and atomic operations.
 
 use super::*;
 use cranelift_codegen::ir::AtomicRmwOp;

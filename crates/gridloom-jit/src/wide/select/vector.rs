@@ -1,4 +1,4 @@
-//! Vectors of integers and floats.
+//! Selection of instructions on vectors of integers and floats.
 
 use super::*;
 

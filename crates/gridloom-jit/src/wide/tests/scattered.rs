@@ -1,4 +1,4 @@
-//! Gathers and scatters, which Cranelift does not have, beside loads and stores one by one.
+//! Compares gathers and scatters, which Cranelift does not have, with single loads and stores.
 
 use super::super::Intrinsic;
 use crate::host::Machine;

@@ -1,4 +1,4 @@
-//! Addresses with what is known of them in their offsets.
+//! Moves constant parts of an index into the offset of its address.
 
 use super::range::Range;
 use super::ranges::{DEPTH, values};
@@ -6,7 +6,7 @@ use super::values::{Arg, MemBase, Number, Pass};
 use crate::ir::Ty;
 
 impl Pass<'_> {
-    /// Returns the place of an access with what is known of its address in its offset.
+    /// Returns the place of an access with the constant part of its address moved into the offset.
     pub(super) fn place(&mut self, arg: Arg) -> Arg {
         let Arg::Mem { space, base: MemBase::Value(base), index, offset } = arg else { return arg };
         // The start of an array of the block.
@@ -26,7 +26,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns an index of 32 bits as another one and a number.
+    /// Splits a 32-bit index into another index and a constant.
     pub(super) fn index_and_number(&self, index: Number) -> Option<(Number, i64)> {
         let expr = self.expr(index)?;
         let args = values(&expr.args)?;
@@ -53,7 +53,7 @@ impl Pass<'_> {
         self.make(op.into(), "u32", ty, args, None).map_or((address, 0), |other| (other, bytes))
     }
 
-    /// Returns an address as another one and a number of bytes.
+    /// Splits an address into another address and a constant number of bytes.
     pub(super) fn split(&mut self, address: Number, depth: usize) -> (Number, i64) {
         let none = (address, 0);
         let Some(expr) = self.expr(address) else { return none };

@@ -1,4 +1,4 @@
-//! Atomic operations whose result nobody reads: they need not return it.
+//! Atomic operations whose result is unused: they return nothing.
 
 use std::collections::HashSet;
 

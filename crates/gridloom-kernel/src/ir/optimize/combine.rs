@@ -1,9 +1,9 @@
-//! Checks that follow each other as one branch.
+//! Combines consecutive checks into one branch.
 //!
 //! `check a; check b` becomes one test of both, in front of statements that find out which one
-//! failed. Between the two checks may be what computes the second, other values, and accesses of
-//! memory: a check may come earlier than in the source, because what a failed launch has written is
-//! unspecified. Their order is kept, so the check that fails is the same.
+//! failed. Between the two checks there may be computations of the second, other values, and memory
+//! accesses. A check may come earlier than in the source, because what a failed launch has written
+//! is unspecified. The order of the checks is kept, so the check that fails is the same.
 
 use std::collections::HashSet;
 

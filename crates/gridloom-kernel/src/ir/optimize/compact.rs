@@ -1,4 +1,4 @@
-//! Numbers the registers that are left.
+//! Renumbers the remaining registers without gaps.
 
 use crate::ir::{Base, Inst, Operand, Program, Reg, Stmt};
 

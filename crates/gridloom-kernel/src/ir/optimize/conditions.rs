@@ -1,4 +1,4 @@
-//! Simpler conditions.
+//! Simplifies conditions.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What tests tell of values: orders, and ranges where a test has led.
+//! Facts about values that follow from tests: orders between values, and ranges.
 
 use super::fold::{integer_suffix, number};
 use super::range::Range;

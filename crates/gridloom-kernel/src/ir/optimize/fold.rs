@@ -1,4 +1,4 @@
-//! Integer instructions on numbers that are known.
+//! Folds integer instructions with constant operands.
 
 use crate::ir::Ty;
 use crate::ir::ty::Class;

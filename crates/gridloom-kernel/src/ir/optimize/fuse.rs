@@ -1,7 +1,7 @@
-//! Fuses products with the sums that they are added to, where the kernel asks for it.
+//! Fuses products with the sums that they are added to, in kernels that ask for it.
 //!
-//! A product that is added, and read in no other way, is not rounded before the sum: `a * b + c`
-//! becomes `fma(a, b, c)`. The result differs from that of the host in its last bit.
+//! If nothing else reads a product, it is not rounded before the sum: `a * b + c` becomes `fma(a,
+//! b, c)`. The last bit of the result may then differ from that of the host.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Removes what nobody reads: writes of variables that are not read before the next write, and
-//! instructions without effect.
+//! Removes writes of variables that are not read before the next write, and instructions whose
+//! result is unused and that have no effect.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
-//! Checks of neighbouring indices as one.
+//! Merges checks of neighbouring indices into one.
 //!
-//! An unrolled loop checks `x + 0`, `x + 1`, `x + 2` and so on against the same number. The check
-//! of the greatest alone, in place of the first, fails where one of them does. What a failed launch
-//! has written is unspecified, so a check may come earlier; it stays before the accesses that it
-//! guards.
+//! An unrolled loop checks `x + 0`, `x + 1`, `x + 2` and so on against the same bound. One check of
+//! the greatest index, in place of the first check, fails if any of them would. What a failed
+//! launch has written is unspecified, so a check may come earlier. It stays before the accesses
+//! that it guards.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The ranges of values, from how they are computed.
+//! Derives the ranges of values from how they are computed.
 
 use super::fold::{integer_suffix, number};
 use super::range::{Range, filled};

@@ -1,4 +1,4 @@
-//! Simpler ways to compute values.
+//! Rules that replace a computation by a simpler one.
 
 use std::borrow::Cow;
 

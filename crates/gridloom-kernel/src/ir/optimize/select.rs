@@ -1,4 +1,4 @@
-//! Chooses between values instead of branching, where both sides are cheap to compute.
+//! Replaces branches by selections between two values, where both sides are cheap to compute.
 
 use std::collections::{HashMap, HashSet};
 

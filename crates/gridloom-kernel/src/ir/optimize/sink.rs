@@ -1,7 +1,7 @@
-//! Computes values where they are used: in the branch that is taken.
+//! Sinks computations into the branch that uses them.
 //!
-//! A place is computed before the test whether it may be accessed. In the branch behind the test
-//! more is known of its index.
+//! An index is computed before the test whether it may be accessed. In the branch behind the test,
+//! more is known about it.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Blocks that are left as branches, and jumps to the next statement.
+//! Turns blocks that are left early into branches, and removes jumps to the next statement.
 
 use super::ends;
 use crate::ir::{Label, Stmt};

@@ -1,4 +1,4 @@
-//! Loops with few passes, one pass after the other.
+//! Unrolls loops with few passes.
 
 use std::collections::HashMap;
 

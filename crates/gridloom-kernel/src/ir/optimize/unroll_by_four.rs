@@ -1,11 +1,12 @@
-//! Short loops, four passes at once.
+//! Unrolls short loops by four.
 //!
-//! A loop that counts up to a bound, and does little in each pass, becomes two: one does four passes
-//! at once as long as four are left, and the loop as it was does the rest. Addresses and counters
-//! are then computed once for four passes, and loads of one pass need not wait for those before.
+//! A loop that counts up to a bound, and does little in each pass, becomes two. The first does four
+//! passes at once while at least four are left. The second is the original loop and does the rest.
+//! Addresses and counters are then computed once for four passes, and loads of one pass need not
+//! wait for those of the pass before.
 //!
-//! Each pass of the first loop states that its counter is below the bound, as its test would have
-//! found out.
+//! Each pass of the first loop states that its counter is below the bound, as the test of the
+//! original loop would have shown.
 
 use std::collections::HashMap;
 

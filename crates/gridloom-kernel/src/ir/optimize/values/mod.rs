@@ -1,9 +1,9 @@
-//! Computes each value once.
+//! Computes each value once (value numbering).
 //!
-//! The pass goes through the kernel in order and knows for each register which value it has. Two
-//! registers with the same value share it. A variable is followed from write to write: where two
-//! ways meet with different values, it has a new one. What is known of values (constants, ranges,
-//! comparisons that were branched on or checked) holds in the statements that the test leads to.
+//! The pass goes through the kernel in order and tracks the value of each register. Two registers
+//! with the same value share it. A variable is tracked from write to write. Where two control-flow
+//! paths join with different values, it gets a new one. What is known about values (constants,
+//! ranges, comparisons that were branched on or checked) holds in the statements behind the test.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

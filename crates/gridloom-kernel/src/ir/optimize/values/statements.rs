@@ -1,4 +1,4 @@
-//! Statements, one after the other: branches, loops, and what they leave.
+//! Value numbering of statements: branches, loops, and jumps out of them.
 
 use std::collections::HashSet;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Variables: which values they have, from write to write and where ways meet.
+//! The values of variables, from write to write and where control-flow paths join.
 
 use super::{Join, Number, Pass};
 use crate::ir::optimize::range::Range;
