@@ -43,8 +43,8 @@ impl std::error::Error for Unwritable {}
 /// Whether the command goes on when nobody reads standard output any more.
 static OUTLIVES_READER: AtomicBool = AtomicBool::new(false);
 
-/// Makes the command go on, and print nothing, when nobody reads standard output any more. A command
-/// calls it that writes files after it has printed.
+/// Makes the command continue, without printing, when nobody reads standard output any more.
+/// Commands that write files after they have printed call it.
 pub(crate) fn outlive_reader() {
     OUTLIVES_READER.store(true, Ordering::Relaxed);
 }

@@ -1,14 +1,14 @@
 //! Executables that are optimised while they run.
 //!
 //! An executable starts with the graph as it was written. Once it has been launched a number of
-//! times, it is planned, and the rewritten kernels are made [on another thread](crate::worker). When they are
-//! ready, the next launch fills the current operations into the plan and takes the optimised form
-//! over. If the graph changed too much for that, it plans the graph again, and finds every kernel in
-//! the cache. A change that the optimised form cannot express brings the written form
-//! back, so that no change ever waits for a compiler, and the count starts again.
+//! times, it is planned, and the rewritten kernels are made [on another thread](crate::worker).
+//! When they are ready, the next launch fills the current operations into the plan and takes the
+//! optimised form over. If the graph changed too much for that, it plans the graph again, and finds
+//! every kernel in the cache. A change that the optimised form cannot express brings the written
+//! form back, so that no change ever waits for a compiler, and the count starts again.
 //!
-//! Nothing here fails a launch or a change: whatever goes wrong leaves the executable in the form it
-//! has, and the report says why.
+//! Nothing here fails a launch or a change: whatever goes wrong leaves the executable in the form
+//! it has, and the report says why.
 
 use std::any::Any;
 use std::fmt;

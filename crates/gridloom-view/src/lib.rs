@@ -84,7 +84,10 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Picture, ReadError> {
     if gridloom_file::GraphFile::is_archive(bytes) {
         return saved::read(bytes);
     }
-    read(std::str::from_utf8(bytes).map_err(|_| ReadError::new("neither a text file (UTF-8) nor a saved graph"))?)
+    read(
+        std::str::from_utf8(bytes)
+            .map_err(|_| ReadError::new("neither a text file (UTF-8) nor a saved graph"))?,
+    )
 }
 
 /// Reads a graph: JSON if the text begins with `{`, else DOT.

@@ -150,7 +150,8 @@ impl Emitter<'_> {
             self.assembler.code.extend(step.to_le_bytes());
             rest -= step;
             if rest > 0 {
-                // A write to each page, so that an overflow hits the guard page: or dword ptr [rsp], 0
+                // Touches each page, so that an overflow hits the guard page:
+                // or dword ptr [rsp], 0
                 self.assembler.code.extend([0x83, 0x0c, 0x24, 0x00]);
             }
         }
