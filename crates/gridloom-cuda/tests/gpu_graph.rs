@@ -783,6 +783,27 @@ fn a_disabled_node_does_nothing_until_it_is_enabled_also_in_a_body() {
 }
 
 #[test]
+fn a_disabled_cooperative_kernel_does_nothing_until_it_is_enabled() {
+    for gpu in gpus() {
+        let (log, buffer) = (gpu.words(&[0; 160]), gpu.words(&[0; 64]));
+        let cooperative = LaunchConfig::new(2, 32).cooperative();
+        let add = gpu.launch_with(&gpu.kernel("add"), cooperative, [at(&buffer), int(1), uint(64)]);
+        let graph = gpu.graph();
+        let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let node = graph.add(&[&first], add).unwrap();
+        graph.add(&[&node], gpu.append(&log, 2)).unwrap();
+        let executable = graph.instantiate().unwrap();
+        for round in 0..64 {
+            executable.node(&node).unwrap().set_enabled(round % 2 == 0).unwrap();
+            executable.launch(&gpu.stream).unwrap();
+        }
+        gpu.stream.synchronize().unwrap();
+        assert_eq!(gpu.read(&buffer), [32; 64]);
+        assert_eq!(gpu.read(&log)[0], 128);
+    }
+}
+
+#[test]
 fn a_launch_attribute_can_be_updated() {
     for gpu in gpus() {
         let buffer = gpu.words(&[0; 64]);

@@ -6,6 +6,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
+use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
 use gridloom_cuda::interop::stream_to_raw;
 use gridloom_cuda::release;
@@ -329,5 +330,25 @@ fn an_endless_loop_that_the_host_drives_ends_soon_when_everything_is_dropped() {
         release::flush();
     }
     assert_eq!(alive.strong_count(), 0, "the loop goes on");
+    assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+#[test]
+fn a_cooperative_kernel_is_left_out_without_disabling_it_in_the_driver() {
+    let mut fixture = Fixture::new();
+    fixture.held = None;
+    let gpu = &fixture.gpu;
+    let buffer = gpu.words(&[0; 64]);
+    let config = LaunchConfig::new(2, 32).cooperative();
+    let add = gpu.launch_with(&gpu.kernel("add"), config, [at(&buffer), int(1), uint(64)]);
+    let graph = gpu.graph();
+    let node = graph.add(&[], add).unwrap();
+    let executable = graph.instantiate().unwrap();
+    for enabled in [false, true, false] {
+        executable.node(&node).unwrap().set_enabled(enabled).unwrap();
+        executable.launch(&gpu.stream).unwrap();
+    }
+    gpu.stream.synchronize().unwrap();
+    assert_eq!(gpu.read(&buffer), [1; 64]);
     assert!(violations().is_empty(), "{:#?}", violations());
 }

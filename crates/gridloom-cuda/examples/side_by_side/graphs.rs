@@ -1,6 +1,7 @@
 //! Graphs and launches by bare driver calls.
 
 use crate::Error;
+use crate::threads::THREADS;
 use crate::variant::{Change, Form, Special, Variant};
 use gridloom_cuda::driver::Driver;
 use gridloom_cuda::sys::*;
@@ -22,6 +23,8 @@ pub(crate) struct Bare {
     add: CUfunction,
     countdown: CUfunction,
     set_condition: CUfunction,
+    /// One for each thread.
+    events: [CUevent; THREADS],
 }
 
 // SAFETY: handles of the driver may be used on any thread.
@@ -46,7 +49,13 @@ impl Bare {
             unsafe { driver.cu_module_get_function(&mut function, module, name.as_ptr()) }?;
             Ok(function)
         };
+        let mut events = [ptr::null_mut(); THREADS];
+        for event in &mut events {
+            // SAFETY: one handle is written.
+            unsafe { driver.cu_event_create(event, CUevent_flags::CU_EVENT_DISABLE_TIMING.0) }?;
+        }
         Ok(Bare {
+            events,
             driver: Arc::clone(driver),
             context,
             add: function(c"add")?,
@@ -127,7 +136,14 @@ unsafe impl Send for Executable {}
 unsafe impl Sync for Executable {}
 
 impl Executable {
-    pub(crate) fn new(bare: &Bare, form: Form, variant: &Variant, words: CUdeviceptr) -> Result<Self, Error> {
+    /// Compiles a graph for the thread with this number.
+    pub(crate) fn new(
+        bare: &Bare,
+        form: Form,
+        variant: &Variant,
+        words: CUdeviceptr,
+        thread: usize,
+    ) -> Result<Self, Error> {
         let driver = &bare.driver;
         let (mut graph, mut raw) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: one handle is written.
@@ -137,6 +153,13 @@ impl Executable {
             Form::Plain | Form::DeviceLaunch => {
                 let first = builder.add(graph, None)?;
                 builder.add(graph, Some(first))?
+            }
+            Form::Events => {
+                let wait = builder.wait(bare.events[(thread + 1) % THREADS])?;
+                let first = builder.add(graph, Some(wait))?;
+                let second = builder.add(graph, Some(first))?;
+                builder.record(second, bare.events[thread])?;
+                second
             }
             Form::If => builder.conditional(CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF)?,
             Form::While => builder.conditional(CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE)?,
@@ -251,6 +274,22 @@ impl Builder<'_> {
             }
         }
         Ok(node)
+    }
+
+    fn wait(&self, event: CUevent) -> Result<CUgraphNode, Error> {
+        let mut node = ptr::null_mut();
+        let driver = &self.bare.driver;
+        // SAFETY: graph and event are alive.
+        unsafe { driver.cu_graph_add_event_wait_node(&mut node, self.graph, ptr::null(), 0, event) }?;
+        Ok(node)
+    }
+
+    fn record(&self, after: CUgraphNode, event: CUevent) -> Result<(), Error> {
+        let mut node = ptr::null_mut();
+        let driver = &self.bare.driver;
+        // SAFETY: graph, predecessor and event are alive.
+        unsafe { driver.cu_graph_add_event_record_node(&mut node, self.graph, &after, 1, event) }?;
+        Ok(())
     }
 
     /// Adds a fill of the passes left and a conditional after it. Returns a kernel in its body.

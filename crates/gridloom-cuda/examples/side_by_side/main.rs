@@ -15,7 +15,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `plain`, `if`, `while`, `device-launch` | what the graphs are; several words are dealt out to the threads |
+//! | `plain`, `if`, `while`, `device-launch`, `events` | what the graphs are; several words are dealt out to the threads. Graphs with `events` record one event and wait for that of the next thread. |
 //! | `one` | all threads launch one executable instead of each its own |
 //! | `turns` | each launch waits for the end of the one before it, by an event |
 //! | `cluster`, `cooperative`, `priority` | how the kernels of the graphs are launched |
@@ -43,7 +43,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 31] = [
+const VARIANTS: [&str; 36] = [
     "while",
     "while,one",
     "if",
@@ -64,6 +64,11 @@ const VARIANTS: [&str; 31] = [
     "plain,while,turns,disable",
     "plain,cluster,disable",
     "plain,cooperative,disable",
+    "plain,cooperative,arguments",
+    "plain,cluster,arguments",
+    "while,turns,cooperative,arguments",
+    "while,turns,cluster,arguments",
+    "events",
     "while,turns,cluster",
     "while,turns,cluster,shape",
     "while,turns,cooperative",

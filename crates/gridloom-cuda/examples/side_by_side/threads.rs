@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const THREADS: usize = 4;
+pub(crate) const THREADS: usize = 4;
 /// Launches between two waits.
 const BATCH: u32 = 16;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(
     };
     let bare = Bare::new(device.driver(), device.context().raw())?;
     let one = match variant.shares_one {
-        true => Some(Executable::new(&bare, variant.forms[0], variant, words(&bare)?)?),
+        true => Some(Executable::new(&bare, variant.forms[0], variant, words(&bare)?, 0)?),
         false => None,
     };
     let turn = Mutex::new(handles(&bare)?);
@@ -103,7 +103,7 @@ impl Shared<'_> {
                 break;
             }
             if executable.is_none() && self.one.is_none() {
-                let new = Executable::new(&self.bare, form, variant, memory)?;
+                let new = Executable::new(&self.bare, form, variant, memory, number)?;
                 if variant.uploads {
                     new.upload(own.other)?;
                 }

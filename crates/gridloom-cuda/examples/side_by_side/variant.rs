@@ -14,6 +14,8 @@ pub(crate) enum Form {
     While,
     /// Two kernels, compiled so that kernels could launch them.
     DeviceLaunch,
+    /// A wait for an event, two kernels, and a record of another event.
+    Events,
 }
 
 /// How kernels are launched.
@@ -70,6 +72,7 @@ impl FromStr for Variant {
                 "if" => variant.forms.push(Form::If),
                 "while" => variant.forms.push(Form::While),
                 "device-launch" => variant.forms.push(Form::DeviceLaunch),
+                "events" => variant.forms.push(Form::Events),
                 "one" => variant.shares_one = true,
                 "turns" => variant.takes_turns = true,
                 "cluster" => variant.special = Some(Special::Cluster),

@@ -12,7 +12,8 @@
 //! The driver can disable kernels and copies. A fill that it disables no longer orders its
 //! neighbours: nodes after it do not wait for nodes before it (driver 580.159, CUDA 13.0, on an
 //! H200). So a disabled fill writes a word that nothing reads, and its own parameters are kept
-//! until it is enabled. If the driver refuses, the graph is compiled again without the node.
+//! until it is enabled. Launches of a graph with a disabled cooperative kernel lose the context, so
+//! the graph is compiled again without that kernel. The same happens if the driver refuses.
 //!
 //! # All or nothing
 //!
@@ -215,6 +216,9 @@ impl State {
         }
         if inner.node_map.is_overlapping(node) {
             return refuse("the edges of a kernel that overlaps others are fixed when the graph is compiled");
+        }
+        if operation.as_kernel().is_some_and(|launch| launch.config().cooperative) {
+            return refuse("the driver loses the context when it leaves out a cooperative launch");
         }
         let exec = inner.units[place.unit].executable.raw();
         // SAFETY: the node is of the graph that the executable was made from; calls come one at a

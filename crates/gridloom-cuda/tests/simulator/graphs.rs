@@ -69,6 +69,14 @@ impl Node {
     pub fn new(graph: usize, after: Vec<usize>, work: Work) -> Self {
         Node { graph, after, early: Vec::new(), work, attributes: Vec::new(), enabled: true }
     }
+
+    fn is_cooperative(&self) -> bool {
+        self.attributes.iter().any(|attribute| {
+            // SAFETY: the value is the one of this attribute.
+            attribute.id == CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+                && unsafe { attribute.value.cooperative } != 0
+        })
+    }
 }
 
 #[derive(Clone)]
@@ -725,13 +733,19 @@ fn change(
 }
 
 fn set_enabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
-    change(executable, node, |node, in_body| {
+    let mut forbidden = false;
+    let outcome = change(executable, node, |node, in_body| {
         if in_body {
             return REFUSED;
         }
         node.enabled = enabled != 0;
+        forbidden = enabled == 0 && node.is_cooperative();
         OK
-    })
+    });
+    if forbidden {
+        world(|world| world.violation("a cooperative kernel is disabled, which loses the context"));
+    }
+    outcome
 }
 
 fn set_kernel(
