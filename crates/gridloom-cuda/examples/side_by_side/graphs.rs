@@ -10,6 +10,35 @@ use std::ptr;
 use std::sync::Arc;
 
 const PTX: &str = include_str!("../../tests/kernels/gpu.ptx");
+/// `countdown` for a kernel that starts before the one that it follows has ended.
+const EARLY: &str = "
+.version 8.3
+.target sm_90
+.address_size 64
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+.visible .entry countdown(.param .u64 p_handle, .param .u64 p_left)
+{
+    .reg .pred %more;
+    .reg .b32 %left, %again;
+    .reg .b64 %handle, %address;
+    .param .b64 handle;
+    .param .b32 value;
+    griddepcontrol.wait;
+    ld.param.u64 %handle, [p_handle];
+    ld.param.u64 %address, [p_left];
+    ld.u32 %left, [%address];
+    sub.u32 %left, %left, 1;
+    st.u32 [%address], %left;
+    setp.gt.s32 %more, %left, 0;
+    selp.u32 %again, 1, 0, %more;
+    st.param.b64 [handle], %handle;
+    st.param.b32 [value], %again;
+    call.uni cudaGraphSetConditional, (handle, value);
+    ret;
+}
+";
+const IF: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF;
+const WHILE: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE;
 /// Passes of a loop.
 const PASSES: u32 = 5;
 /// The words that a graph counts in, the first of which are the passes left.
@@ -23,6 +52,7 @@ pub(crate) struct Bare {
     add: CUfunction,
     countdown: CUfunction,
     set_condition: CUfunction,
+    countdown_early: CUfunction,
     /// One for each thread.
     events: [CUevent; THREADS],
 }
@@ -35,15 +65,18 @@ unsafe impl Sync for Bare {}
 impl Bare {
     /// Loads the kernels. They stay loaded until the process ends.
     pub(crate) fn new(driver: &Arc<Driver>, context: CUcontext) -> Result<Self, Error> {
-        let text = CString::new(PTX)?;
-        let mut module = ptr::null_mut();
-        // SAFETY: the text ends in NUL, there are no options, and one handle is written.
-        unsafe {
-            driver.cu_ctx_push_current(context)?;
+        // SAFETY: the context is alive.
+        unsafe { driver.cu_ctx_push_current(context) }?;
+        let load = |text: &str| -> Result<CUmodule, Error> {
+            let text = CString::new(text)?;
+            let mut module = ptr::null_mut();
             let none = (ptr::null_mut(), ptr::null_mut());
-            driver.cu_module_load_data_ex(&mut module, text.as_ptr().cast(), 0, none.0, none.1)?;
-        }
-        let function = |name: &CStr| -> Result<CUfunction, Error> {
+            // SAFETY: the text ends in NUL, there are no options, and one handle is written.
+            unsafe { driver.cu_module_load_data_ex(&mut module, text.as_ptr().cast(), 0, none.0, none.1) }?;
+            Ok(module)
+        };
+        let (module, early) = (load(PTX)?, load(EARLY)?);
+        let function = |module: CUmodule, name: &CStr| -> Result<CUfunction, Error> {
             let mut function = ptr::null_mut();
             // SAFETY: the module stays loaded, the name ends in NUL, and one handle is written.
             unsafe { driver.cu_module_get_function(&mut function, module, name.as_ptr()) }?;
@@ -58,9 +91,10 @@ impl Bare {
             events,
             driver: Arc::clone(driver),
             context,
-            add: function(c"add")?,
-            countdown: function(c"countdown")?,
-            set_condition: function(c"set_condition")?,
+            add: function(module, c"add")?,
+            countdown: function(module, c"countdown")?,
+            set_condition: function(module, c"set_condition")?,
+            countdown_early: function(early, c"countdown")?,
         })
     }
 
@@ -161,8 +195,10 @@ impl Executable {
                 builder.record(second, bare.events[thread])?;
                 second
             }
-            Form::If => builder.conditional(CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF)?,
-            Form::While => builder.conditional(CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE)?,
+            Form::EmptyIf => builder.empty_conditionals(IF, 1)?,
+            Form::EmptyWhile => builder.empty_conditionals(WHILE, 0)?,
+            Form::If => builder.conditional(IF)?,
+            Form::While => builder.conditional(WHILE)?,
         };
         let mut flags = 0;
         if form == Form::DeviceLaunch {
@@ -292,9 +328,39 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Adds a conditional. Returns its node, its handle and the graph of its body.
+    fn conditional_node(
+        &self,
+        graph: CUgraph,
+        after: CUgraphNode,
+        kind: CUgraphConditionalNodeType,
+        default: u32,
+    ) -> Result<(CUgraphNode, CUgraphConditionalHandle, CUgraph), Error> {
+        let (driver, context) = (&self.bare.driver, self.bare.context);
+        let (mut node, mut handle) = (ptr::null_mut(), 0);
+        let mut conditional = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            ..Default::default()
+        };
+        // SAFETY: graph, predecessor and context are alive; the parameters are those of a conditional;
+        // on success the driver has stored an array of one graph.
+        unsafe {
+            let flags = CU_GRAPH_COND_ASSIGN_DEFAULT;
+            driver.cu_graph_conditional_handle_create(&mut handle, self.graph, context, default, flags)?;
+            conditional.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+                handle,
+                type_: kind,
+                size: 1,
+                phGraph_out: ptr::null_mut(),
+                ctx: context,
+            };
+            driver.cu_graph_add_node(&mut node, graph, &after, ptr::null(), 1, &mut conditional)?;
+            Ok((node, handle, *conditional.__bindgen_anon_1.conditional.phGraph_out))
+        }
+    }
+
     /// Adds a fill of the passes left and a conditional after it. Returns a kernel in its body.
     fn conditional(&self, kind: CUgraphConditionalNodeType) -> Result<CUgraphNode, Error> {
-        let driver = &self.bare.driver;
         let left = self.words + 4 * WORDS as u64;
         let set = CUDA_MEMSET_NODE_PARAMS {
             dst: left,
@@ -304,35 +370,31 @@ impl Builder<'_> {
             width: 1,
             height: 1,
         };
-        let (mut fill, mut node) = (ptr::null_mut(), ptr::null_mut());
-        let mut handle = 0;
-        let mut conditional = CUgraphNodeParams {
-            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
-            ..Default::default()
-        };
-        // SAFETY: graph, context and memory are alive; the parameters are those of a conditional; on
-        // success the driver has stored an array of one graph.
-        let body = unsafe {
-            let context = self.bare.context;
-            driver.cu_graph_add_memset_node(&mut fill, self.graph, ptr::null(), 0, &set, context)?;
-            let flags = CU_GRAPH_COND_ASSIGN_DEFAULT;
-            driver.cu_graph_conditional_handle_create(&mut handle, self.graph, context, 1, flags)?;
-            conditional.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
-                handle,
-                type_: kind,
-                size: 1,
-                phGraph_out: ptr::null_mut(),
-                ctx: context,
-            };
-            driver.cu_graph_add_node(&mut node, self.graph, &fill, ptr::null(), 1, &mut conditional)?;
-            *conditional.__bindgen_anon_1.conditional.phGraph_out
-        };
-        let kernel = self.add(body, None)?;
+        let mut fill = ptr::null_mut();
+        let (driver, context) = (&self.bare.driver, self.bare.context);
+        // SAFETY: graph, context and memory are alive.
+        unsafe { driver.cu_graph_add_memset_node(&mut fill, self.graph, ptr::null(), 0, &set, context) }?;
+        let (_, mut handle, body) = self.conditional_node(self.graph, fill, kind, 1)?;
+        let mut kernel = self.add(body, None)?;
+        if self.variant.transfers {
+            let copied = self.transfers(body, kernel)?;
+            kernel = self.add(body, Some(copied))?;
+        }
+        if self.variant.nests {
+            let (inner, _, nested) = self.conditional_node(body, kernel, IF, 1)?;
+            self.add(nested, None)?;
+            kernel = self.add(body, Some(inner))?;
+        }
         let parameters = |function, args: &mut [*mut c_void]| parameters(function, 1, 1, args);
-        if kind == CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE {
+        if kind == WHILE {
             let mut left = left;
             let mut args = [(&raw mut handle).cast(), (&raw mut left).cast()];
-            self.kernel(body, Some(kernel), &parameters(self.bare.countdown, &mut args))?;
+            let last = parameters(self.bare.countdown, &mut args);
+            if self.variant.starts_early {
+                self.early_kernel(body, kernel, &parameters(self.bare.countdown_early, &mut args))?;
+            } else {
+                self.kernel(body, Some(kernel), &last)?;
+            }
         } else {
             // The handle is used by a kernel in both forms, as in most programs.
             let mut yes = 1u32;
@@ -340,6 +402,81 @@ impl Builder<'_> {
             self.kernel(body, Some(kernel), &parameters(self.bare.set_condition, &mut args))?;
         }
         Ok(kernel)
+    }
+
+    /// Adds two conditionals with empty bodies between two kernels. Returns the second kernel.
+    fn empty_conditionals(
+        &self,
+        kind: CUgraphConditionalNodeType,
+        default: u32,
+    ) -> Result<CUgraphNode, Error> {
+        let first = self.add(self.graph, None)?;
+        let (second, ..) = self.conditional_node(self.graph, first, kind, default)?;
+        let (third, ..) = self.conditional_node(self.graph, second, kind, default)?;
+        self.add(self.graph, Some(third))
+    }
+
+    /// Adds a fill of the upper half of the words and a copy of it to the lower half, after a kernel.
+    fn transfers(&self, graph: CUgraph, after: CUgraphNode) -> Result<CUgraphNode, Error> {
+        let half = 2 * WORDS;
+        let upper = self.words + half as u64;
+        let fill = CUDA_MEMSET_NODE_PARAMS {
+            dst: upper,
+            pitch: half,
+            value: 0,
+            elementSize: 4,
+            width: WORDS / 2,
+            height: 1,
+        };
+        let copy = CUDA_MEMCPY3D {
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcDevice: upper,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstDevice: self.words,
+            WidthInBytes: half,
+            Height: 1,
+            Depth: 1,
+            ..Default::default()
+        };
+        let (driver, context) = (&self.bare.driver, self.bare.context);
+        let (mut filled, mut copied) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: graph, predecessor, context and memory are alive.
+        unsafe {
+            driver.cu_graph_add_memset_node(&mut filled, graph, &after, 1, &fill, context)?;
+            driver.cu_graph_add_memcpy_node(&mut copied, graph, &filled, 1, &copy, context)?;
+        }
+        Ok(copied)
+    }
+
+    /// Adds a kernel that starts while the one before it runs.
+    fn early_kernel(
+        &self,
+        graph: CUgraph,
+        after: CUgraphNode,
+        parameters: &CUDA_KERNEL_NODE_PARAMS_v2,
+    ) -> Result<(), Error> {
+        let mut general =
+            CUgraphNodeParams { type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL, ..Default::default() };
+        general.__bindgen_anon_1.kernel = CUDA_KERNEL_NODE_PARAMS_v3 {
+            func: parameters.func,
+            gridDimX: parameters.gridDimX,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: parameters.blockDimX,
+            blockDimY: 1,
+            blockDimZ: 1,
+            kernelParams: parameters.kernelParams,
+            ..Default::default()
+        };
+        let early = CUgraphEdgeData {
+            from_port: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
+            type_: CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.0 as u8,
+            ..Default::default()
+        };
+        let mut node = ptr::null_mut();
+        // SAFETY: graph and predecessor are alive, and the parameters point to arguments that fit.
+        unsafe { self.bare.driver.cu_graph_add_node(&mut node, graph, &after, &early, 1, &mut general) }?;
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `plain`, `if`, `while`, `device-launch`, `events` | what the graphs are; several words are dealt out to the threads. Graphs with `events` record one event and wait for that of the next thread. |
+//! | `plain`, `if`, `empty-if`, `while`, `empty-while`, `device-launch`, `events` | what the graphs are; several words are dealt out to the threads. Graphs with `events` record one event and wait for that of the next thread. |
 //! | `one` | all threads launch one executable instead of each its own |
 //! | `turns` | each launch waits for the end of the one before it, by an event |
 //! | `cluster`, `cooperative`, `priority` | how the kernels of the graphs are launched |
@@ -24,6 +24,8 @@
 //! | `disable` | a kernel of a plain graph is left out of every other launch |
 //! | `upload` | each new executable is uploaded on another stream |
 //! | `upload-again` | an executable is uploaded on another stream before each launch, also while it runs |
+//! | `early` | the last kernel of a loop's body starts while the one before it runs |
+//! | `transfers`, `nested` | the body has a fill and a copy, another conditional |
 //! | `kernels` | a kernel of the same kind is launched on the stream before each graph |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
@@ -43,7 +45,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 36] = [
+const VARIANTS: [&str; 45] = [
     "while",
     "while,one",
     "if",
@@ -69,6 +71,15 @@ const VARIANTS: [&str; 36] = [
     "while,turns,cooperative,arguments",
     "while,turns,cluster,arguments",
     "events",
+    "empty-if,turns",
+    "empty-while,turns",
+    "plain,empty-if,empty-while,turns,recreate",
+    "while,turns,early",
+    "while,turns,early,recreate",
+    "while,turns,transfers",
+    "while,turns,nested",
+    "if,while,turns,transfers,nested,recreate",
+    "while,turns,early,transfers,nested,arguments",
     "while,turns,cluster",
     "while,turns,cluster,shape",
     "while,turns,cooperative",

@@ -10,6 +10,10 @@ pub(crate) enum Form {
     Plain,
     /// A conditional whose body runs once.
     If,
+    /// Two conditionals without anything in their bodies, which are entered.
+    EmptyIf,
+    /// Two loops without anything in their bodies, and without passes.
+    EmptyWhile,
     /// A loop of some passes.
     While,
     /// Two kernels, compiled so that kernels could launch them.
@@ -48,6 +52,9 @@ pub(crate) struct Variant {
     pub(crate) uploads: bool,
     pub(crate) uploads_again: bool,
     pub(crate) launches_kernels: bool,
+    pub(crate) starts_early: bool,
+    pub(crate) transfers: bool,
+    pub(crate) nests: bool,
 }
 
 impl FromStr for Variant {
@@ -65,11 +72,19 @@ impl FromStr for Variant {
             uploads: false,
             uploads_again: false,
             launches_kernels: false,
+            starts_early: false,
+            transfers: false,
+            nests: false,
         };
         for word in name.split(',') {
             match word {
                 "plain" => variant.forms.push(Form::Plain),
                 "if" => variant.forms.push(Form::If),
+                "empty-if" => variant.forms.push(Form::EmptyIf),
+                "empty-while" => variant.forms.push(Form::EmptyWhile),
+                "transfers" => variant.transfers = true,
+                "nested" => variant.nests = true,
+                "early" => variant.starts_early = true,
                 "while" => variant.forms.push(Form::While),
                 "device-launch" => variant.forms.push(Form::DeviceLaunch),
                 "events" => variant.forms.push(Form::Events),
