@@ -376,6 +376,12 @@ impl Builder<'_> {
         unsafe { driver.cu_graph_add_memset_node(&mut fill, self.graph, ptr::null(), 0, &set, context) }?;
         let (_, mut handle, body) = self.conditional_node(self.graph, fill, kind, 1)?;
         let mut kernel = self.add(body, None)?;
+        if self.variant.forks {
+            // Nothing in the body waits for these.
+            let beside = self.add(body, None)?;
+            self.add(body, Some(beside))?;
+            self.add(body, Some(beside))?;
+        }
         if self.variant.transfers {
             let copied = self.transfers(body, kernel)?;
             kernel = self.add(body, Some(copied))?;

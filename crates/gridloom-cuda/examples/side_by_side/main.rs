@@ -25,7 +25,7 @@
 //! | `upload` | each new executable is uploaded on another stream |
 //! | `upload-again` | an executable is uploaded on another stream before each launch, also while it runs |
 //! | `early` | the last kernel of a loop's body starts while the one before it runs |
-//! | `transfers`, `nested` | the body has a fill and a copy, another conditional |
+//! | `transfers`, `nested`, `forked` | the body has a fill and a copy, another conditional, kernels that the others do not wait for |
 //! | `kernels` | a kernel of the same kind is launched on the stream before each graph |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
@@ -45,7 +45,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 45] = [
+const VARIANTS: [&str; 48] = [
     "while",
     "while,one",
     "if",
@@ -78,6 +78,9 @@ const VARIANTS: [&str; 45] = [
     "while,turns,early,recreate",
     "while,turns,transfers",
     "while,turns,nested",
+    "while,turns,forked",
+    "while,turns,forked,arguments",
+    "if,while,turns,forked,transfers,nested,recreate",
     "if,while,turns,transfers,nested,recreate",
     "while,turns,early,transfers,nested,arguments",
     "while,turns,cluster",

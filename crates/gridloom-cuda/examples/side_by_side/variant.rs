@@ -55,6 +55,7 @@ pub(crate) struct Variant {
     pub(crate) starts_early: bool,
     pub(crate) transfers: bool,
     pub(crate) nests: bool,
+    pub(crate) forks: bool,
 }
 
 impl FromStr for Variant {
@@ -75,6 +76,7 @@ impl FromStr for Variant {
             starts_early: false,
             transfers: false,
             nests: false,
+            forks: false,
         };
         for word in name.split(',') {
             match word {
@@ -83,6 +85,7 @@ impl FromStr for Variant {
                 "empty-if" => variant.forms.push(Form::EmptyIf),
                 "empty-while" => variant.forms.push(Form::EmptyWhile),
                 "transfers" => variant.transfers = true,
+                "forked" => variant.forks = true,
                 "nested" => variant.nests = true,
                 "early" => variant.starts_early = true,
                 "while" => variant.forms.push(Form::While),
