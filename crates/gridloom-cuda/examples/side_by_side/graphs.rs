@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::Arc;
 
 const PTX: &str = include_str!("../../tests/kernels/gpu.ptx");
-/// `countdown` for a kernel that starts before the one that it follows has ended.
+/// `countdown` and `add` for kernels that start before the one that they follow has ended.
 const EARLY: &str = "
 .version 8.3
 .target sm_90
@@ -36,6 +36,28 @@ const EARLY: &str = "
     call.uni cudaGraphSetConditional, (handle, value);
     ret;
 }
+.visible .entry add(.param .u64 p_data, .param .u32 p_value, .param .u32 p_n)
+{
+    .reg .pred %out;
+    .reg .b32 %block, %threads, %i, %n, %value, %old;
+    .reg .b64 %data, %offset;
+    griddepcontrol.wait;
+    ld.param.u64 %data, [p_data];
+    ld.param.u32 %value, [p_value];
+    ld.param.u32 %n, [p_n];
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %threads, %ntid.x;
+    mov.u32 %i, %tid.x;
+    mad.lo.u32 %i, %block, %threads, %i;
+    setp.ge.u32 %out, %i, %n;
+    @%out ret;
+    mul.wide.u32 %offset, %i, 4;
+    add.u64 %data, %data, %offset;
+    ld.u32 %old, [%data];
+    add.u32 %old, %old, %value;
+    st.u32 [%data], %old;
+    ret;
+}
 ";
 const IF: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF;
 const WHILE: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE;
@@ -53,6 +75,7 @@ pub(crate) struct Bare {
     countdown: CUfunction,
     set_condition: CUfunction,
     countdown_early: CUfunction,
+    add_early: CUfunction,
     /// One for each thread.
     events: [CUevent; THREADS],
 }
@@ -95,13 +118,14 @@ impl Bare {
             countdown: function(module, c"countdown")?,
             set_condition: function(module, c"set_condition")?,
             countdown_early: function(early, c"countdown")?,
+            add_early: function(early, c"add")?,
         })
     }
 
     /// Launches a kernel outside of graphs.
     pub(crate) fn launch_kernel(
         &self,
-        special: Option<Special>,
+        variant: &Variant,
         words: CUdeviceptr,
         stream: CUstream,
     ) -> Result<(), Error> {
@@ -109,7 +133,15 @@ impl Bare {
         let (mut address, mut value, mut count) = (words, 1u32, WORDS as u32);
         let mut args: [*mut c_void; 3] =
             [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];
-        let mut attributes: Vec<CUlaunchAttribute> = special.map(attribute).into_iter().collect();
+        let mut attributes: Vec<CUlaunchAttribute> = variant.special.map(attribute).into_iter().collect();
+        let mut function = self.add;
+        if variant.starts_early {
+            let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            let mut attribute = CUlaunchAttribute { id, ..Default::default() };
+            attribute.value.programmaticStreamSerializationAllowed = 1;
+            attributes.push(attribute);
+            function = self.add_early;
+        }
         let config = CUlaunchConfig {
             gridDimX: grid,
             gridDimY: 1,
@@ -123,7 +155,7 @@ impl Bare {
             numAttrs: attributes.len() as u32,
         };
         // SAFETY: the arguments are those of `add`; memory and stream outlive the launch.
-        Ok(unsafe { self.driver.cu_launch_kernel_ex(&config, self.add, args.as_mut_ptr(), ptr::null_mut()) }?)
+        Ok(unsafe { self.driver.cu_launch_kernel_ex(&config, function, args.as_mut_ptr(), ptr::null_mut()) }?)
     }
 }
 

@@ -24,7 +24,7 @@
 //! | `disable` | a kernel of a plain graph is left out of every other launch |
 //! | `upload` | each new executable is uploaded on another stream |
 //! | `upload-again` | an executable is uploaded on another stream before each launch, also while it runs |
-//! | `early` | the last kernel of a loop's body starts while the one before it runs |
+//! | `early` | the last kernel of a loop's body, and those of `kernels`, start while what is before them runs |
 //! | `transfers`, `nested`, `forked` | the body has a fill and a copy, another conditional, kernels that the others do not wait for |
 //! | `kernels` | a kernel of the same kind is launched on the stream before each graph |
 
@@ -45,7 +45,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 48] = [
+const VARIANTS: [&str; 53] = [
     "while",
     "while,one",
     "if",
@@ -76,6 +76,11 @@ const VARIANTS: [&str; 48] = [
     "plain,empty-if,empty-while,turns,recreate",
     "while,turns,early",
     "while,turns,early,recreate",
+    "plain,while,turns,early,kernels",
+    "device-launch,while,turns,early,kernels",
+    "device-launch,while,turns,recreate",
+    "device-launch,while,turns,disable",
+    "device-launch,if,while,turns,arguments,recreate",
     "while,turns,transfers",
     "while,turns,nested",
     "while,turns,forked",

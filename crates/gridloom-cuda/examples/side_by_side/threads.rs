@@ -114,7 +114,7 @@ impl Shared<'_> {
                 target.change(change, count)?;
             }
             if variant.launches_kernels {
-                self.bare.launch_kernel(variant.special, memory, own.stream)?;
+                self.bare.launch_kernel(variant, memory, own.stream)?;
             }
             if variant.uploads_again {
                 target.upload(own.other)?;
