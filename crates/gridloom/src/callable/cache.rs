@@ -7,7 +7,7 @@ use gridloom_core::{Executable, Graph, Stream};
 use smallvec::SmallVec;
 
 use super::params::{Binding, Bindings};
-use super::plan::{Changed, Plan};
+use super::plan::{Changed, ComputedShapes, Plan};
 use super::recipe::Recipe;
 use crate::Result;
 
@@ -38,7 +38,7 @@ pub(super) struct Instance {
 /// One graph, with the executables made of it.
 pub(super) struct Entry {
     pub(super) key: Key,
-    plan: Plan,
+    plan: Arc<Plan>,
     instances: Vec<Instance>,
     /// Why the host runs conditionals of the graph, if it does.
     pub(super) hosted: Option<Arc<str>>,
@@ -72,7 +72,7 @@ impl Entry {
     ) -> Result<Self> {
         crate::graph::check_hazards(graph, crate::HazardCheck::default())?;
         let first = Instance::new(graph.instantiate_with(options)?, bindings.clone());
-        let plan = Plan::new(bindings, recipes);
+        let plan = Arc::new(Plan::new(bindings, recipes));
         let mut conditionals = first.executable.report().conditionals.into_iter();
         let hosted = conditionals.find(|conditional| !conditional.native);
         let hosted = hosted.map(|conditional| Arc::from(conditional.reason));
@@ -90,7 +90,7 @@ impl Entry {
     }
 
     /// Returns an executable and the plan that says which nodes depend on its arguments.
-    pub(super) fn instance(&mut self, index: usize) -> (&Plan, &mut Instance) {
+    pub(super) fn instance(&mut self, index: usize) -> (&Arc<Plan>, &mut Instance) {
         (&self.plan, &mut self.instances[index])
     }
 
@@ -174,15 +174,16 @@ impl Instance {
     }
 
     /// Binds the changed arguments with `bind`, gives them to the executable, and launches it.
+    /// Returns `None`, having done nothing, if that takes launch shapes and there are none.
     #[inline]
     pub(super) fn call(
         &mut self,
-        plan: &Plan,
+        (plan, shapes): (&Plan, Option<&ComputedShapes>),
         stream: &Stream,
         mut changed: u64,
         bind: impl Fn(usize) -> Result<Binding>,
         given: &mut Given,
-    ) -> Result<Patched> {
+    ) -> Result<Option<Patched>> {
         let mut patched = Patched::default();
         if changed != 0 {
             while changed != 0 {
@@ -190,18 +191,29 @@ impl Instance {
                 changed &= changed - 1;
                 given.bindings.push((param, bind(param as usize)?));
             }
-            patched = self.patch(plan, given)?;
+            let changed = self.changes(given);
+            if shapes.is_none() && plan.needs_shapes(changed) {
+                return Ok(None);
+            }
+            patched = self.patch(plan, shapes, changed, given)?;
         }
         self.launch(stream)?;
-        Ok(patched)
+        Ok(Some(patched))
     }
 
     /// Gives the executable other arguments, all or none.
-    fn patch(&mut self, plan: &Plan, given: &mut Given) -> Result<Patched> {
-        let changed = self.exchange(given);
+    fn patch(
+        &mut self,
+        plan: &Plan,
+        shapes: Option<&ComputedShapes>,
+        changed: Changed,
+        given: &mut Given,
+    ) -> Result<Patched> {
+        self.exchange(given);
         let (executable, bindings) = (&mut self.executable, &self.bindings);
-        let written = executable
-            .change_exclusively(&mut given.replaced, |changes| plan.write(changes, bindings, changed));
+        let written = executable.change_exclusively(&mut given.replaced, |changes| {
+            plan.write(changes, bindings, changed, shapes)
+        });
         if let Err(error) = written {
             self.exchange(given);
             let definition = self.executable.definition();
@@ -211,18 +223,24 @@ impl Instance {
         Ok(Patched { nodes, bytes })
     }
 
-    /// Swaps the new and the current arguments. Returns which parameters changed.
-    fn exchange(&mut self, given: &mut Given) -> Changed {
+    /// Returns which parameters the new arguments change.
+    #[inline]
+    fn changes(&self, given: &Given) -> Changed {
         let mut changed = Changed { params: 0, lengths: 0 };
-        for (param, binding) in &mut given.bindings {
-            let there = &mut self.bindings[*param as usize];
+        for (param, binding) in &given.bindings {
             changed.params |= 1 << *param;
-            if let (Binding::Memory(old), Binding::Memory(new)) = (&*there, &*binding) {
+            if let (Binding::Memory(old), Binding::Memory(new)) = (&self.bindings[*param as usize], binding) {
                 changed.lengths |= u64::from(old.bytes != new.bytes) << *param;
             }
-            std::mem::swap(there, binding);
         }
         changed
+    }
+
+    /// Swaps the new and the current arguments.
+    fn exchange(&mut self, given: &mut Given) {
+        for (param, binding) in &mut given.bindings {
+            std::mem::swap(&mut self.bindings[*param as usize], binding);
+        }
     }
 
     /// Returns whether a launch on `stream` would not wait for a launch on another stream.

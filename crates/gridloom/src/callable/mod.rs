@@ -25,6 +25,7 @@ use cache::{Cache, Entry, Given, key};
 pub use counters::CallableStats;
 use counters::Counters;
 pub use operands::{CallArg, CallArguments, CallMemory, LaunchShape, per_element, shape_of};
+use plan::{ComputedShapes, Plan};
 // Types in the signatures of the traits above. Users neither create nor inspect them.
 #[doc(hidden)]
 pub use operands::{MemorySlot, Slot};
@@ -250,7 +251,8 @@ impl<S> Inner<S> {
 
 impl<S: Specs> Inner<S> {
     /// Repeats the latest call's graph on the same stream and compares only the arguments. Returns
-    /// `None`, having done nothing, if the call needs another graph or executable.
+    /// `None`, having done nothing, if the call needs another graph or executable, or launch shapes
+    /// that functions of the user compute.
     fn replay(
         &self,
         stream: &core::Stream,
@@ -266,9 +268,8 @@ impl<S: Specs> Inner<S> {
         if !plan.serves(changed) {
             return None;
         }
-        Some(instance.call(plan, stream, changed, bind, given).map(|patched| {
-            self.counters.count_call(false, patched);
-        }))
+        let patched = instance.call((plan, None), stream, changed, bind, given).transpose()?;
+        Some(patched.map(|patched| self.counters.count_call(false, patched)))
     }
 
     fn call(&self, stream: &core::Stream, bindings: Bindings) -> Result<()> {
@@ -277,23 +278,38 @@ impl<S: Specs> Inner<S> {
             return self.call_eagerly(stream, &bindings);
         }
         let key = key(&bindings);
-        // Declared before the lock is taken, and therefore dropped after it is released.
-        let mut given = Given::default();
-        let (mut cache, built, evicted) = self.ensure_built(&key, &bindings)?;
-        let now = cache.tick();
-        let entry = cache.find(&key).expect("the cache has been locked since it was found there");
         let options = self.instantiate_options()?;
-        let chosen = entry.choose(stream, &bindings, self.options.max_instances, &options, now)?;
-        let (plan, instance) = entry.instance(chosen);
-        let changed = instance.changed(&bindings);
-        let patched =
-            instance.call(plan, stream, changed, |param| Ok(bindings[param].clone()), &mut given)?;
-        let idle = entry.take_idle(now);
-        self.counters.count_call(built, patched);
-        self.counters.describe(&cache);
-        drop(cache);
-        drop((evicted, idle));
-        Ok(())
+        let mut is_built = false;
+        // The launch shapes of this call for the graph with this plan, once they are known.
+        let mut known: Option<(Arc<Plan>, ComputedShapes)> = None;
+        loop {
+            // Declared before the lock is taken, and therefore dropped after it is released.
+            let mut given = Given::default();
+            let (mut cache, built, evicted) = self.ensure_built(&key, &bindings)?;
+            is_built |= built;
+            let now = cache.tick();
+            let entry = cache.find(&key).expect("the cache has been locked since it was found there");
+            let chosen = entry.choose(stream, &bindings, self.options.max_instances, &options, now)?;
+            let (plan, instance) = entry.instance(chosen);
+            let plan = plan.clone();
+            let shapes = known.as_ref().filter(|(of, _)| Arc::ptr_eq(of, &plan)).map(|(_, shapes)| shapes);
+            let changed = instance.changed(&bindings);
+            let bind = |param: usize| Ok(bindings[param].clone());
+            let Some(patched) = instance.call((&plan, shapes), stream, changed, bind, &mut given)? else {
+                drop(cache);
+                drop(evicted);
+                let _guard = BuildGuard::start();
+                let shapes = plan.computed_shapes(&bindings)?;
+                known = Some((plan, shapes));
+                continue;
+            };
+            let idle = entry.take_idle(now);
+            self.counters.count_call(is_built, patched);
+            self.counters.describe(&cache);
+            drop(cache);
+            drop((evicted, idle));
+            return Ok(());
+        }
     }
 
     fn instantiate_options(&self) -> Result<InstantiateOptions> {
@@ -384,8 +400,9 @@ thread_local! {
     static BUILDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks that this thread runs the closure of a callable. Calls are refused meanwhile: they would
-/// run only once, when the graph is built, and a callable that calls itself would never end.
+/// Marks that this thread runs the closure of a callable, or a function that computes a launch
+/// shape. Calls are refused meanwhile: they would run only once, when the graph is built, and a
+/// callable that calls itself would never end.
 struct BuildGuard;
 
 impl BuildGuard {

@@ -325,6 +325,10 @@ pub fn per_element<T: Element>(param: &Param<[T]>) -> LaunchShape {
 
 /// Returns a launch shape that is computed from the lengths of array parameters:
 /// `shape_of([x.len(), y.len()], |lengths| …)`.
+///
+/// The function is called when the graph is built, and again by calls with other lengths. It must
+/// return the same shape for the same lengths, and calls no callable. If it panics, the call does
+/// nothing.
 pub fn shape_of(
     lengths: impl IntoIterator<Item = Length>,
     shape: impl Fn(&[usize]) -> LaunchConfig + Send + Sync + 'static,

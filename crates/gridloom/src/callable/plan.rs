@@ -4,10 +4,10 @@ use gridloom_core::executable::Changes;
 use gridloom_core::graph::NodeKey;
 use smallvec::SmallVec;
 
-use super::operands::Slot;
+use super::operands::{LaunchShape, Slot};
 use super::params::Binding;
 use super::recipe::{Recipe, RecipeKind};
-use crate::{Error, Result};
+use crate::{Error, LaunchConfig, Result};
 
 /// A kernel argument that comes from a parameter.
 struct DependentArg {
@@ -25,8 +25,20 @@ pub(super) struct Plan {
     other_params: u64,
     /// The parameters whose lengths determine launch shapes, as bits.
     shape_params: u64,
+    /// Those of them that a function of the user turns into launch shapes.
+    computed_params: u64,
     /// The parameters that select the graph, as bits.
     graph_params: u64,
+}
+
+/// The launch shapes that functions of the user computed for the lengths of one call, each with the
+/// index of its recipe.
+pub(super) struct ComputedShapes(SmallVec<[(usize, LaunchConfig); 4]>);
+
+impl ComputedShapes {
+    fn get(&self, recipe: usize) -> Option<LaunchConfig> {
+        self.0.iter().find(|(of, _)| *of == recipe).map(|(_, config)| *config)
+    }
 }
 
 /// The parameters whose values changed since the previous call, as bits.
@@ -40,8 +52,14 @@ pub(super) struct Changed {
 impl Plan {
     /// Plans a graph with these recipes. The bindings tell the kinds of the parameters.
     pub(super) fn new(bindings: &[Binding], recipes: Vec<Recipe>) -> Self {
-        let mut plan =
-            Plan { dependent_args: Vec::new(), recipes, other_params: 0, shape_params: 0, graph_params: 0 };
+        let mut plan = Plan {
+            dependent_args: Vec::new(),
+            recipes,
+            other_params: 0,
+            shape_params: 0,
+            computed_params: 0,
+            graph_params: 0,
+        };
         plan.dependent_args.resize_with(bindings.len(), Vec::new);
         for (param, binding) in bindings.iter().enumerate() {
             plan.graph_params |= u64::from(matches!(binding, Binding::Shape(_))) << param;
@@ -50,6 +68,9 @@ impl Plan {
             match &recipe.what {
                 RecipeKind::Kernel(kernel) => {
                     plan.shape_params |= kernel.shape.follows();
+                    if matches!(kernel.shape, LaunchShape::Computed(..)) {
+                        plan.computed_params |= kernel.shape.follows();
+                    }
                     for (index, slot) in (0..).zip(&kernel.slots) {
                         if let Some(param) = slot.param() {
                             let arg = DependentArg { node: recipe.node, index, slot: slot.clone() };
@@ -69,6 +90,26 @@ impl Plan {
         changed & self.graph_params == 0
     }
 
+    /// Returns whether a call with these changes needs [`computed_shapes`](Plan::computed_shapes).
+    #[inline]
+    pub(super) fn needs_shapes(&self, changed: Changed) -> bool {
+        changed.lengths & self.computed_params != 0
+    }
+
+    /// Calls the functions of the user that compute launch shapes, all for the lengths of one call.
+    /// They may panic and may use callables, so this is not for a place under a lock.
+    pub(super) fn computed_shapes(&self, bindings: &[Binding]) -> Result<ComputedShapes> {
+        let mut shapes = SmallVec::new();
+        for (index, recipe) in self.recipes.iter().enumerate() {
+            if let RecipeKind::Kernel(kernel) = &recipe.what
+                && matches!(kernel.shape, LaunchShape::Computed(..))
+            {
+                shapes.push((index, kernel.shape.config(bindings)?));
+            }
+        }
+        Ok(ComputedShapes(shapes))
+    }
+
     /// Returns how many nodes depend on the changed parameters, and how many bytes of arguments
     /// they have.
     pub(super) fn count(&self, changed: Changed) -> (u64, u64) {
@@ -76,12 +117,14 @@ impl Plan {
         following.fold((0, 0), |(nodes, sum), recipe| (nodes + 1, sum + recipe.bytes))
     }
 
-    /// Writes the new values to the nodes that depend on changed parameters.
+    /// Writes the new values to the nodes that depend on changed parameters. `shapes` are those of
+    /// these bindings, if the changes [need](Plan::needs_shapes) them.
     pub(super) fn write(
         &self,
         changes: &mut Changes<'_>,
         bindings: &[Binding],
         changed: Changed,
+        shapes: Option<&ComputedShapes>,
     ) -> Result<()> {
         // Going parameter by parameter, memory is looked up and checked once for all its uses.
         let mut left = changed.params;
@@ -97,7 +140,7 @@ impl Plan {
             }
         }
         if changed.params & self.other_params != 0 || changed.lengths & self.shape_params != 0 {
-            self.write_operations(changes, bindings, changed)?;
+            self.write_operations(changes, bindings, changed, shapes)?;
         }
         Ok(())
     }
@@ -108,12 +151,17 @@ impl Plan {
         changes: &mut Changes<'_>,
         bindings: &[Binding],
         changed: Changed,
+        shapes: Option<&ComputedShapes>,
     ) -> Result<()> {
         let mut operations: SmallVec<[_; 4]> = SmallVec::new();
-        for recipe in self.recipes.iter().filter(|recipe| recipe.follows & changed.params != 0) {
+        let recipes = self.recipes.iter().enumerate();
+        for (index, recipe) in recipes.filter(|(_, recipe)| recipe.follows & changed.params != 0) {
             let operation = match &recipe.what {
                 RecipeKind::Kernel(kernel) if kernel.shape.follows() & changed.lengths == 0 => continue,
-                RecipeKind::Kernel(kernel) => kernel.operation(bindings),
+                RecipeKind::Kernel(kernel) => match shapes.and_then(|shapes| shapes.get(index)) {
+                    Some(config) => kernel.operation_in(config, bindings),
+                    None => kernel.operation(bindings),
+                },
                 RecipeKind::Other(make) => make(bindings),
             };
             let operation = operation.map_err(|error| error.at_node(changes.label(recipe.node)))?;

@@ -8,7 +8,7 @@ use gridloom_core::op::{KernelOp, Operation};
 
 use super::operands::{LaunchShape, MemorySlot, Slot};
 use super::params::Binding;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, LaunchConfig, Result};
 
 /// Builds the operation of a node from the arguments of a call.
 type MakeOperation = Box<dyn Fn(&[Binding]) -> Result<Operation> + Send + Sync>;
@@ -42,7 +42,11 @@ impl KernelRecipe {
     }
 
     pub(super) fn operation(&self, bindings: &[Binding]) -> Result<Operation> {
-        let config = self.shape.config(bindings)?;
+        self.operation_in(self.shape.config(bindings)?, bindings)
+    }
+
+    /// Returns the launch in a shape that is known.
+    pub(super) fn operation_in(&self, config: LaunchConfig, bindings: &[Binding]) -> Result<Operation> {
         // SAFETY: the arguments have the types that the kernel was looked up with
         // (`CallArguments`). Whoever looked it up promised that it stays within what they point to,
         // as long as its contract holds (`Module::kernel`). The contract is checked before the

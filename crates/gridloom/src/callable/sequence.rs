@@ -319,10 +319,8 @@ impl Sequence {
                 format!("callables call each other more than {MAX_INLINE_DEPTH} deep; does one call itself?"),
             ));
         }
-        self.depth.set(self.depth.get() + 1);
-        let outcome = callable.inline(self, args);
-        self.depth.set(self.depth.get() - 1);
-        outcome
+        let _deeper = Deeper::than(&self.depth);
+        callable.inline(self, args)
     }
 
     /// Names the operation added last, for pictures, errors and profiles.
@@ -423,6 +421,23 @@ impl Sequence {
             recorded: self.recorded.clone(),
             depth: self.depth.clone(),
         }
+    }
+}
+
+/// Counts a level of callables that call each other, until it is dropped. The closure of a callable
+/// may catch a panic of another one and continue.
+struct Deeper<'a>(&'a Cell<usize>);
+
+impl<'a> Deeper<'a> {
+    fn than(depth: &'a Cell<usize>) -> Self {
+        depth.set(depth.get() + 1);
+        Deeper(depth)
+    }
+}
+
+impl Drop for Deeper<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 

@@ -11,6 +11,7 @@ mod lifetimes;
 mod loops;
 mod refusals;
 mod sections;
+mod shapes;
 mod without_graphs;
 
 use gridloom::callable::Specs;
