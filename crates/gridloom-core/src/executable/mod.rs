@@ -31,7 +31,8 @@ use crate::backend;
 use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{
-    Definition, Graph, Hierarchy, Keys, Node, NodeData, NodeKey, check_nothing_freed, uses_outliving,
+    Definition, Graph, Hierarchy, Keys, Node, NodeData, NodeKey, check_nothing_freed, find_use, lifetimes,
+    uses_outliving,
 };
 use crate::memory::{Claims, OutlivingMemory};
 use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
@@ -226,8 +227,7 @@ impl Executable {
             return Err(freed_already(state.current.get(), *node));
         }
         if state.uses_outliving {
-            let State { current, disabled, .. } = &mut *state;
-            check_nothing_freed(current.get(), |node| !disabled.contains(&node))?;
+            self.check_outliving_uses(state)?;
         }
         if self.leaves_no_memory {
             return launch(&mut *state.backend, stream.backend());
@@ -246,6 +246,27 @@ impl Executable {
             state.outstanding.push((key, Arc::new(memory)));
         }
         Ok(launched)
+    }
+
+    /// Fails if a node uses memory of a launch that was freed since, or that this launch frees
+    /// before the node runs. Changes since the instantiation may have given it to the node.
+    #[cold]
+    fn check_outliving_uses(&self, state: &mut State) -> Result<()> {
+        let State { current, disabled, outstanding, .. } = state;
+        let definition = current.get();
+        let runs = |node| !disabled.contains(&node);
+        check_nothing_freed(definition, runs)?;
+        let is_own = |memory: &Arc<dyn backend::Allocation>| {
+            let address = Arc::as_ptr(memory).cast::<()>();
+            outstanding.iter().any(|(_, own)| Arc::as_ptr(own).cast::<()>() == address)
+        };
+        if self.auto_free
+            && let Some(node) = find_use(definition, |node, memory| runs(node) && is_own(memory))
+        {
+            let message = "uses memory that the previous launch left, which this launch frees first; give the node other memory, or copy what the memory holds before the launch";
+            return Err(Error::new(ErrorKind::InvalidHandle, message).at_node(definition.label(node)));
+        }
+        if self.freed_elsewhere.is_empty() { Ok(()) } else { lifetimes::check_frees_elsewhere(definition) }
     }
 
     /// Fails if memory of the last launch is still allocated and a launch does not free it.

@@ -141,6 +141,9 @@ impl Executable {
         let begin;
         let take: Option<backend::TakeRecording> = {
             let mut state = self.state.lock();
+            if state.uses_outliving {
+                self.check_outliving_uses(&mut state)?;
+            }
             self.check_outstanding(&mut state)?;
             self.come_after_launches(&mut state, stream)?;
             // From here on `cancel` reaches the launch.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::definition::{ConditionKey, Definition, GraphKey, NodeKey};
+use super::definition::{ConditionKey, Definition, GraphKey, NodeData, NodeKey};
 use crate::backend::{self, DeviceId};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::memory::{Base, MemoryKind, OutlivingMemory, Region};
@@ -485,17 +485,26 @@ fn is_freed(memory: &Arc<dyn backend::Allocation>) -> bool {
 
 /// Checks that no node uses memory that was freed since the node was checked.
 pub(crate) fn check_nothing_freed(definition: &Definition, runs: impl Fn(NodeKey) -> bool) -> Result<()> {
-    for (key, node) in definition.nodes.iter() {
-        let mut freed = false;
+    let Some(user) = find_use(definition, |node, memory| is_freed(memory) && runs(node)) else {
+        return Ok(());
+    };
+    let message = "uses memory that a launch has freed since; give the node other memory";
+    Err(Error::new(ErrorKind::InvalidHandle, message).at_node(definition.label(user)))
+}
+
+/// Returns the first node that uses an allocation for which `is_meant` returns `true`.
+pub(crate) fn find_use(
+    definition: &Definition,
+    is_meant: impl Fn(NodeKey, &Arc<dyn backend::Allocation>) -> bool,
+) -> Option<NodeKey> {
+    let uses = |(key, node): &(NodeKey, &NodeData)| {
+        let mut uses = false;
         node.operation.for_each_region(|region| {
-            freed |= matches!(&region.base, Base::Allocation(memory) if is_freed(memory));
+            uses |= matches!(&region.base, Base::Allocation(memory) if is_meant(*key, memory));
         });
-        if freed && runs(key) {
-            let message = "uses memory that a launch has freed since; give the node other memory";
-            return Err(Error::new(ErrorKind::InvalidHandle, message).at_node(definition.label(key)));
-        }
-    }
-    Ok(())
+        uses
+    };
+    definition.nodes.iter().find(uses).map(|(key, _)| key)
 }
 
 /// Returns whether an operation uses memory that can be freed while it is used.

@@ -164,7 +164,7 @@ fn check_freed_last(
 
 /// Checks the nodes that free memory of other executables: outside of conditionals, once, and after
 /// all uses.
-fn check_frees_elsewhere(definition: &Definition) -> Result<()> {
+pub(crate) fn check_frees_elsewhere(definition: &Definition) -> Result<()> {
     let identity = |memory: &Arc<dyn backend::Allocation>| Arc::as_ptr(memory).cast::<()>();
     let mut lives: FxHashMap<*const (), Life> = FxHashMap::default();
     for (key, node) in definition.nodes.iter() {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub(crate) use crate::speed::CowDefinition;
-pub(crate) use check::{Checker, check_contract, check_nothing_freed, uses_outliving};
+pub(crate) use check::{Checker, check_contract, check_nothing_freed, find_use, uses_outliving};
 pub use condition::Condition;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,

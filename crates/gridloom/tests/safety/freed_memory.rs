@@ -201,3 +201,61 @@ fn memory_stays_where_the_launch_that_would_free_it_is_refused() {
         Ok(())
     });
 }
+
+#[test]
+fn an_executable_that_was_given_the_memory_of_its_own_launch_is_not_launched_again() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let left = graph.alloc::<i32>(2)?;
+        left.memset(&left, 3i32)?;
+        let (from, out) = (kernels.buffer(&[5, 6])?, kernels.buffer(&[0, 0])?);
+        let copy = graph.memcpy(&out, &from)?.named("copy")?;
+        let options = InstantiateOptions::new().auto_free_on_launch(true);
+        let executable = kernels.run_with(&graph, &options)?;
+
+        let memory = executable.buffer(&left)?;
+        executable.node(&copy)?.set_memcpy(&out, &memory)?;
+        let outcome = executable.launch(&kernels.stream);
+        refused(outcome, ErrorKind::InvalidHandle, &["copy", "this launch frees"]);
+        let outcome = executable.profile(&kernels.stream).map(drop);
+        refused(outcome, ErrorKind::InvalidHandle, &["copy", "this launch frees"]);
+        // Nothing was freed, and the executable runs again once the node uses other memory.
+        assert_eq!(memory.to_vec()?, [3, 3]);
+        executable.node(&copy)?.set_memcpy(&out, &from)?;
+        executable.launch(&kernels.stream)?;
+        assert_eq!(out.to_vec()?, [5, 6]);
+        gone("the memory of the launch before", memory.to_vec());
+        Ok(())
+    });
+}
+
+#[test]
+fn an_executable_that_frees_memory_does_not_use_it_without_an_order_if_it_gets_it_later() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let left = graph.alloc::<i32>(2)?;
+        left.memset(&left, 3i32)?;
+        let executable = kernels.run(&graph)?;
+        let memory = executable.buffer(&left)?;
+
+        let (from, out) = (kernels.buffer(&[5, 6])?, kernels.buffer(&[0, 0])?);
+        let graph = Graph::new(device);
+        graph.free(&memory)?;
+        let copy = graph.memcpy(&out, &from)?.named("copy")?;
+        let add = graph.launch(&kernels.increase, LaunchConfig::one(), (&from, 1, 1))?;
+        let freeing = graph.instantiate()?;
+        freeing.node(&copy)?.set_memcpy(&out, &memory)?;
+        refused(freeing.launch(&kernels.stream), ErrorKind::Unordered, &["copy"]);
+        freeing.node(&copy)?.set_memcpy(&out, &from)?;
+        freeing.node(&add)?.set_args(&kernels.increase, (&memory, 1, 1))?;
+        refused(freeing.launch(&kernels.stream), ErrorKind::Unordered, &[]);
+        freeing.node(&add)?.set_args(&kernels.increase, (&from, 1, 1))?;
+        assert_eq!(memory.to_vec()?, [3, 3]);
+        freeing.launch(&kernels.stream)?;
+        kernels.stream.synchronize()?;
+        gone("freed memory", memory.to_vec());
+        Ok(())
+    });
+}
