@@ -113,7 +113,7 @@ impl Planner<'_> {
                         let base = free.take(bytes, &mut part.bytes);
                         free.give(base, bytes);
                         let inside = bodies.into_iter().flat_map(|body| body.offsets);
-                        part.offsets.extend(inside.map(|(key, offset)| (key, base + offset)));
+                        part.offsets.extend(inside.map(|(key, offset)| (key, base.saturating_add(offset))));
                     }
                 }
                 Role::Opaque | Role::Work => {}
@@ -132,6 +132,9 @@ impl Planner<'_> {
 }
 
 /// Free ranges of the arena. Adjacent ranges are merged.
+///
+/// An arena of more bytes than there are addresses ends at the last one. Its ranges then overlap,
+/// which does no harm: no memory is that large, so the instantiation fails.
 #[derive(Default)]
 struct Ranges {
     by_offset: BTreeMap<u64, u64>,
@@ -152,21 +155,22 @@ impl Ranges {
         };
         self.remove(offset, size);
         if size > bytes {
-            self.insert(offset + bytes, size - bytes);
+            self.insert(offset.saturating_add(bytes), size - bytes);
         }
         offset
     }
 
     fn give(&mut self, mut offset: u64, mut bytes: u64) {
         if let Some((&before, &size)) = self.by_offset.range(..offset).next_back()
-            && before + size == offset
+            && before.saturating_add(size) == offset
         {
             self.remove(before, size);
-            (offset, bytes) = (before, size + bytes);
+            (offset, bytes) = (before, size.saturating_add(bytes));
         }
-        if let Some(&size) = self.by_offset.get(&(offset + bytes)) {
-            self.remove(offset + bytes, size);
-            bytes += size;
+        let end = offset.saturating_add(bytes);
+        if let Some(&size) = self.by_offset.get(&end) {
+            self.remove(end, size);
+            bytes = bytes.saturating_add(size);
         }
         self.insert(offset, bytes);
     }

@@ -15,7 +15,7 @@ use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::lower::{Allocations, Locate, Location};
 use gridloom_core::memory::{Base, MemoryKind, MeteredBytes, Region};
 use gridloom_core::op::{NodeKind, NodeKinds, Operation};
-use gridloom_core::{Error, Result};
+use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -249,7 +249,7 @@ impl Owned {
         let mut blocks: FxHashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = FxHashMap::default();
         for &node in &needs.allocations.nodes {
             let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
-            self.allocated_bytes += alloc.bytes();
+            self.allocated_bytes = self.allocated_bytes.saturating_add(alloc.bytes());
             allocator.check_kind(alloc.kind).map_err(at(node))?;
             for &peer in &alloc.peers {
                 let peer = i32::try_from(peer).unwrap_or(i32::MAX);
@@ -267,6 +267,11 @@ impl Owned {
             }
         }
         for (kind, (layout, nodes)) in blocks {
+            if layout.bytes() > isize::MAX as u64 {
+                let message =
+                    format!("the memory of {} alloc nodes does not fit in the address space", nodes.len());
+                return Err(Error::new(ErrorKind::OutOfMemory, message));
+            }
             let block = allocator.allocate(layout.bytes(), kind)?;
             for (node, offset) in nodes {
                 let location = Location { address: block.address() + offset, kind };
@@ -459,7 +464,8 @@ impl Needs {
     }
 }
 
-/// Places things in one block, each aligned as the driver aligns allocations.
+/// Places things in one block, each aligned as the driver aligns allocations. The size of a block
+/// that is larger than the address space saturates.
 #[derive(Default)]
 struct Layout {
     end: u64,
@@ -469,8 +475,8 @@ impl Layout {
     const ALIGNMENT: u64 = 256;
 
     fn place(&mut self, bytes: u64) -> u64 {
-        let start = self.end.next_multiple_of(Self::ALIGNMENT);
-        self.end = start + bytes;
+        let start = self.end.checked_next_multiple_of(Self::ALIGNMENT).unwrap_or(u64::MAX);
+        self.end = start.saturating_add(bytes);
         start
     }
 
@@ -488,5 +494,14 @@ mod tests {
         let mut layout = Layout::default();
         assert_eq!([layout.place(1), layout.place(300), layout.place(8)], [0, 256, 768]);
         assert_eq!(layout.bytes(), 776);
+    }
+
+    #[test]
+    fn things_that_do_not_fit_in_the_address_space_make_a_block_that_does_not_either() {
+        let mut layout = Layout::default();
+        for _ in 0..5 {
+            layout.place(isize::MAX as u64);
+        }
+        assert_eq!(layout.bytes(), u64::MAX);
     }
 }

@@ -332,3 +332,23 @@ fn memory_too_large_for_the_device_is_out_of_memory_and_nothing_is_lost() {
         Ok(())
     });
 }
+
+#[test]
+fn memory_whose_sizes_add_up_to_more_than_there_are_addresses_is_out_of_memory() {
+    for_each_device(|device| {
+        let largest = isize::MAX as usize;
+        for sizes in [&[largest; 3][..], &[largest, largest, 256, 256], &[largest / 2; 9]] {
+            let graph = Graph::new(device);
+            let all = sizes.iter().map(|&size| graph.alloc::<u8>(size)).collect::<Result<Vec<_>>>()?;
+            let mut last = graph.join(all.iter().map(|memory| &**memory))?;
+            for memory in &all {
+                last = last.free(memory)?;
+            }
+            // Ranges that were freed are given out again.
+            let again = last.alloc::<u8>(largest)?;
+            again.free(&again)?;
+            refused(graph.instantiate().map(drop), ErrorKind::OutOfMemory, &[]);
+        }
+        Ok(())
+    });
+}
