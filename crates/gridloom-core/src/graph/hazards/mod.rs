@@ -35,6 +35,9 @@ pub const MOST_FINDINGS: usize = 100;
 /// The largest number of edges that a check follows. [`Hazards::complete`] says whether that was
 /// enough.
 const MOST_STEPS: u64 = 50_000_000;
+/// The number of unordered pairs at which a check ends. Nodes that all write the same memory beside
+/// each other make a pair for every two of them.
+const MOST_PAIRS: usize = 100_000;
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,8 +49,8 @@ pub struct Hazards {
     pub more: usize,
     /// The number of nodes whose memory accesses are unknown.
     pub unknown: usize,
-    /// Whether every pair of accesses was compared. A graph with a very complex order may take too
-    /// long.
+    /// Whether every pair of accesses was compared. A graph with a very complex order, or with very
+    /// many unordered pairs, takes too long.
     pub complete: bool,
 }
 
@@ -192,11 +195,11 @@ pub(crate) fn check(definition: &Definition) -> Hazards {
         hazards: Hazards { complete: true, ..Hazards::default() },
     };
     checker.graph(definition.root());
-    let Checker { history, mut search, mut hazards, .. } = checker;
+    let Checker { history, mut search, reported, mut hazards, .. } = checker;
     for finding in conditions::unordered(definition, &mut search) {
         hazards.add(finding);
     }
-    hazards.complete &= !search.gave_up() && !history.gave_up();
+    hazards.complete &= !search.gave_up() && !history.gave_up() && reported.len() < MOST_PAIRS;
     for finding in loops::endless(definition) {
         hazards.add(finding);
     }
@@ -233,6 +236,9 @@ impl<'a> Checker<'a> {
 
     fn access(&mut self, key: NodeKey, access: &Access<'a>) {
         let Checker { definition, history, search, reported, hazards } = self;
+        if reported.len() >= MOST_PAIRS {
+            return;
+        }
         let earlier = history.conflicts(key, access);
         let mut unordered: Vec<_> = Vec::new();
         if !earlier.is_empty() {
@@ -253,8 +259,8 @@ impl<'a> Checker<'a> {
                 bytes: (conflict.start - access.origin(), conflict.bytes),
             });
         }
-        let ordered = |node| !unordered.iter().any(|conflict| conflict.node == node);
-        history.add(key, access, ordered);
+        let unordered: FxHashSet<NodeKey> = unordered.iter().map(|conflict| conflict.node).collect();
+        history.add(key, access, |node| !unordered.contains(&node));
     }
 }
 

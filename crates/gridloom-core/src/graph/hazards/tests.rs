@@ -430,3 +430,14 @@ fn a_graph_of_a_hundred_thousand_nodes_is_looked_at_whole() {
     graph.add(&ends, fill(part(&memory, 0, 4096))).unwrap();
     assert!(graph.check().is_empty() && graph.check().complete);
 }
+
+#[test]
+fn nodes_that_all_write_the_same_memory_beside_each_other_are_not_all_compared() {
+    let (graph, memory) = setup();
+    for _ in 0..60_000 {
+        graph.add(&[], fill(part(&memory, 0, 4))).unwrap();
+    }
+    let found = graph.check();
+    assert_eq!((found.findings.len(), found.complete), (100, false));
+    assert!(found.more > 10_000, "{}", found.more);
+}
