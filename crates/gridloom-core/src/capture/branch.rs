@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::order;
@@ -326,27 +327,24 @@ impl Branch {
         if forks.is_empty() {
             bail!(InvalidArgument, "a join of one capture; give the forks to join into it");
         }
-        for (position, fork) in forks.iter().enumerate() {
+        let mut joined = FxHashSet::from_iter([self.index]);
+        for fork in forks {
             if !Arc::ptr_eq(&self.session, &fork.session) {
                 bail!(WrongGraph, "a join of captures of different graphs");
             }
-            if fork.index == self.index || forks[..position].iter().any(|earlier| earlier.index == fork.index)
-            {
+            if !joined.insert(fork.index) {
                 bail!(InvalidArgument, "the same capture twice in one join");
             }
             progress.branch(fork.index, Action::BeJoined)?;
         }
+        let mut tail = std::mem::take(&mut progress.branches[self.index].tail);
+        let mut known: FxHashSet<NodeKey> = tail.iter().copied().collect();
         for fork in forks {
-            let (_, branch) = progress.branch(fork.index, Action::BeJoined)?;
+            let branch = &mut progress.branches[fork.index];
             branch.act(Action::BeJoined)?;
-            let joined = std::mem::take(&mut branch.tail);
-            let tail = &mut progress.branches[self.index].tail;
-            for node in joined {
-                if !tail.contains(&node) {
-                    tail.push(node);
-                }
-            }
+            tail.extend(std::mem::take(&mut branch.tail).into_iter().filter(|&node| known.insert(node)));
         }
+        progress.branches[self.index].tail = tail;
         Ok(())
     }
 }

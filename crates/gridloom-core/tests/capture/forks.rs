@@ -237,3 +237,17 @@ fn a_programmatic_launch_gives_one_programmatic_edge() {
     let kinds = edge_kinds(&capture.end().unwrap());
     assert_eq!(kinds, [EdgeKind::Full, EdgeKind::Programmatic, EdgeKind::Full]);
 }
+
+#[test]
+fn as_many_forks_as_there_can_be_are_joined_at_once() {
+    let bench = Bench::new();
+    let capture = bench.stream.capture().unwrap();
+    let forks = capture.fork(MAX_BRANCHES).unwrap();
+    for fork in &forks {
+        fork.add(nothing()).unwrap();
+    }
+    capture.join(&forks).unwrap();
+    let last = capture.add(nothing()).unwrap();
+    assert_eq!(last.predecessors().unwrap().len(), MAX_BRANCHES - 1);
+    assert_eq!(capture.end().unwrap().len(), MAX_BRANCHES);
+}
