@@ -198,6 +198,16 @@ pub fn call<T>(caller: Caller, code: impl FnOnce() -> T) -> std::result::Result<
     contain(code)
 }
 
+/// Runs work of a device that this thread does instead of waiting for it. The callbacks that the
+/// thread is in do not count inside, as if a thread of the device did the work.
+pub fn on_behalf<T>(work: impl FnOnce() -> T) -> T {
+    if !in_callback() {
+        return work();
+    }
+    let _leave = Leave(INNERMOST.replace(ptr::null()));
+    work()
+}
+
 /// Logs an event: `log!(debug, …)` is `tracing::debug!(…)`.
 ///
 /// What receives the event is user code. It may panic or call the library. Here a panic is

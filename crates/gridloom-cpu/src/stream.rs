@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::lower::OnStream;
 use gridloom_core::op::Operation;
-use gridloom_core::{Error, ErrorKind, Result, log};
+use gridloom_core::{Error, ErrorKind, Result, log, user_code};
 
 use crate::cancel::CancelToken;
 use crate::device::Shared;
@@ -75,7 +75,9 @@ pub(crate) struct SharedStream {
 impl SharedStream {
     /// Waits until everything enqueued so far has run, and runs items itself meanwhile.
     pub(crate) fn drain(&self) {
-        self.queue.drain(|work, token| self.run(work, token));
+        // A callback that waits for this stream may run here callbacks of this one, which may use
+        // other devices than the one that waits.
+        self.queue.drain(|work, token| user_code::on_behalf(|| self.run(work, token)));
     }
 
     /// Waits until everything enqueued so far has run, but not past the deadline. Returns whether

@@ -89,3 +89,27 @@ fn a_closure_that_runs_itself_on_another_device_gets_an_error_and_no_hang() {
         Ok(())
     });
 }
+
+#[test]
+fn a_callback_uses_other_devices_also_where_a_callback_of_them_waits_for_it() {
+    for_each_engine(|options| {
+        let (device, other) = (Device::cpu_with(options.clone())?, Device::cpu_with(options)?);
+        for round in 0..50i32 {
+            let (stream, inner, target) = (device.stream()?, other.stream()?, device.stream()?);
+            let value = device.buffer_from(&[-1])?;
+            let (tell, told) = mpsc::channel();
+            let (to, on) = (value.clone(), target.clone());
+            stream.callback(move || {
+                let (to, on, tell) = (to.clone(), on.clone(), tell.clone());
+                // The thread of this callback may run that one while it waits.
+                inner.callback(move || tell.send(on.memset(&to, round)).unwrap()).unwrap();
+                inner.synchronize().unwrap();
+            })?;
+            stream.synchronize()?;
+            told.recv_timeout(Duration::from_secs(60)).expect("the inner callback ran")?;
+            target.synchronize()?;
+            assert_eq!(value.to_vec()?, [round]);
+        }
+        Ok(())
+    });
+}
