@@ -34,6 +34,7 @@ pub use origins::{FaultPlace, Origin, Origins};
 pub use waiting::{GRACE, cancelled, deadline, timed_out};
 
 use crate::error::{Result, bail};
+use crate::event::CaptureMark;
 use crate::executable::InstantiateOptions;
 use crate::graph::Definition;
 use crate::launch::{KernelLimits, LaunchConfig, Limits};
@@ -325,6 +326,8 @@ pub unsafe trait Event: Send + Sync + Debug {
     fn device(&self) -> DeviceId;
     /// Returns the options that the event was created with.
     fn options(&self) -> EventOptions;
+    /// Returns the place for what the core notes about the event. Each event has its own.
+    fn capture_mark(&self) -> &CaptureMark;
     /// Blocks the host until the latest recording is reached. Returns at once if the event was
     /// never recorded.
     fn synchronize(&self) -> Result<()>;

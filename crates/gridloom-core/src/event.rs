@@ -15,12 +15,17 @@ use crate::user_code;
 /// A point in a stream or graph. The handle is cheap to clone and compares by identity. Graphs that
 /// use the event keep it alive.
 #[derive(Clone)]
-pub struct Event(Arc<Shared>);
+pub struct Event(Arc<dyn backend::Event>);
 
-struct Shared {
-    backend: Arc<dyn backend::Event>,
-    /// The place in a capture where the event was last recorded.
-    mark: Mutex<Option<Mark>>,
+/// The place in a capture where an event was last recorded. The event of the backend has it, so that
+/// all handles of one event know it, also those that a node returns.
+#[derive(Default)]
+pub struct CaptureMark(Mutex<Option<Mark>>);
+
+impl fmt::Debug for CaptureMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CaptureMark")
+    }
 }
 
 impl Event {
@@ -31,7 +36,7 @@ impl Event {
 
     /// Wraps the event of a node.
     pub fn from_backend(backend: Arc<dyn backend::Event>) -> Self {
-        Event(Arc::new(Shared { backend, mark: Mutex::new(None) }))
+        Event(backend)
     }
 
     /// Returns a handle that does not keep the event alive.
@@ -41,15 +46,15 @@ impl Event {
 
     /// Returns the backend's event.
     pub fn backend(&self) -> &Arc<dyn backend::Event> {
-        &self.0.backend
+        &self.0
     }
 
     pub(crate) fn mark(&self) -> Option<Mark> {
-        self.0.mark.lock().clone()
+        self.0.capture_mark().0.lock().clone()
     }
 
     pub(crate) fn set_mark(&self, mark: Option<Mark>) {
-        let old = std::mem::replace(&mut *self.0.mark.lock(), mark);
+        let old = std::mem::replace(&mut *self.0.capture_mark().0.lock(), mark);
         drop(old);
     }
 
@@ -75,36 +80,36 @@ impl Event {
 
     /// Returns the options that the event was created with.
     pub fn options(&self) -> EventOptions {
-        self.0.backend.options()
+        self.0.options()
     }
 
     /// Blocks the host until the latest recording is reached.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_captured("synchronizing with")?;
-        let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
-        self.0.backend.synchronize()
+        let _wait = user_code::may_wait(self.0.device(), "synchronize of an event")?;
+        self.0.synchronize()
     }
 
     /// Waits like [`synchronize`](Event::synchronize), but at most for `timeout`. When the time is
     /// over, the call fails with [`Timeout`](crate::ErrorKind::Timeout).
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
         self.refuse_captured("synchronizing with")?;
-        let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
-        self.0.backend.synchronize_timeout(timeout)
+        let _wait = user_code::may_wait(self.0.device(), "synchronize of an event")?;
+        self.0.synchronize_timeout(timeout)
     }
 
     /// Returns whether the latest recording is reached. An event that was never recorded counts as
     /// reached.
     pub fn is_reached(&self) -> Result<bool> {
         self.refuse_captured("asking for")?;
-        user_code::may_use(self.0.backend.device(), "query of an event")?;
-        self.0.backend.is_reached()
+        user_code::may_use(self.0.device(), "query of an event")?;
+        self.0.is_reached()
     }
 
     /// Returns the time from the recording of `earlier` to the recording of this event. If
     /// `earlier` was recorded later, the time is zero.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
-        if self.0.backend.device() != earlier.0.backend.device() {
+        if self.0.device() != earlier.0.device() {
             bail!(
                 WrongDevice,
                 "the two events belong to different devices; only events of one device can be compared"
@@ -115,13 +120,13 @@ impl Event {
         }
         self.refuse_captured("timing")?;
         earlier.refuse_captured("timing")?;
-        self.0.backend.elapsed_since(&*earlier.0.backend)
+        self.0.elapsed_since(&*earlier.0)
     }
 }
 
 /// A handle to an [`Event`] that does not keep it alive.
 #[derive(Clone)]
-pub struct WeakEvent(Weak<Shared>);
+pub struct WeakEvent(Weak<dyn backend::Event>);
 
 impl WeakEvent {
     /// Returns whether the last handle to the event is gone.
@@ -144,13 +149,13 @@ impl fmt::Debug for WeakEvent {
 
 impl PartialEq for Event {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0.backend, &other.0.backend)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 impl Eq for Event {}
 impl Hash for Event {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0.backend).cast::<()>().hash(state);
+        Arc::as_ptr(&self.0).cast::<()>().hash(state);
     }
 }
 

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gridloom_core::backend::{self, DeviceId, EventOptions};
+use gridloom_core::event::CaptureMark;
 use gridloom_core::{Error, ErrorKind, Result};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -102,11 +103,12 @@ pub(crate) struct CpuEvent {
     /// The start of the clock. It is the same for all events of a device.
     epoch: Instant,
     latest: Mutex<Option<Arc<Recording>>>,
+    mark: CaptureMark,
 }
 
 impl CpuEvent {
     pub(crate) fn new(device: DeviceId, options: EventOptions, epoch: Instant) -> Arc<Self> {
-        Arc::new(CpuEvent { device, options, epoch, latest: Mutex::new(None) })
+        Arc::new(CpuEvent { device, options, epoch, latest: Mutex::new(None), mark: CaptureMark::default() })
     }
 
     /// Returns the recording that later waits will wait for.
@@ -152,6 +154,10 @@ unsafe impl backend::Event for CpuEvent {
 
     fn options(&self) -> EventOptions {
         self.options
+    }
+
+    fn capture_mark(&self) -> &CaptureMark {
+        &self.mark
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -8,6 +8,7 @@ use crate::registry::{self, EVENTS};
 use crate::release::Handle;
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
+use gridloom_core::event::CaptureMark;
 use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::ptr;
@@ -94,6 +95,7 @@ pub struct Event {
     device: DeviceId,
     options: EventOptions,
     inner: RawEvent,
+    mark: CaptureMark,
 }
 
 impl Event {
@@ -102,7 +104,12 @@ impl Event {
         device: DeviceId,
         options: EventOptions,
     ) -> DriverResult<Arc<Self>> {
-        let event = Arc::new(Self { device, options, inner: RawEvent::new(context, options)? });
+        let event = Arc::new(Self {
+            device,
+            options,
+            inner: RawEvent::new(context, options)?,
+            mark: CaptureMark::default(),
+        });
         EVENTS.add(registry::key(event.raw()), &event);
         Ok(event)
     }
@@ -116,7 +123,8 @@ impl Event {
         owner: Option<Owner>,
     ) -> Self {
         let ownership = Ownership::borrowed(owner);
-        Self { device, options, inner: RawEvent { context: Arc::clone(context), raw, ownership } }
+        let inner = RawEvent { context: Arc::clone(context), raw, ownership };
+        Self { device, options, inner, mark: CaptureMark::default() }
     }
 
     /// Returns the driver's handle, valid while this lives.
@@ -147,6 +155,10 @@ unsafe impl backend::Event for Event {
 
     fn options(&self) -> EventOptions {
         self.options
+    }
+
+    fn capture_mark(&self) -> &CaptureMark {
+        &self.mark
     }
 
     fn synchronize(&self) -> Result<()> {

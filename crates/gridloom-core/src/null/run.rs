@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::{Call, FakeAllocation, Shared};
 use crate::backend::{self, Allocation, DeviceId, EventOptions, StreamOptions};
 use crate::error::{Error, Result, bail};
+use crate::event::CaptureMark;
 use crate::executable::{ConditionalReport, MemoryUse, Report};
 use crate::graph::{ConditionKey, Definition, NodeData, NodeKey};
 use crate::lower;
@@ -81,11 +82,12 @@ unsafe impl backend::Stream for FakeStream {
 pub(super) struct FakeEvent {
     device: DeviceId,
     options: EventOptions,
+    mark: CaptureMark,
 }
 
 impl FakeEvent {
     pub(super) fn new(device: DeviceId, options: EventOptions) -> Self {
-        FakeEvent { device, options }
+        FakeEvent { device, options, mark: CaptureMark::default() }
     }
 }
 
@@ -97,6 +99,10 @@ unsafe impl backend::Event for FakeEvent {
 
     fn options(&self) -> EventOptions {
         self.options
+    }
+
+    fn capture_mark(&self) -> &CaptureMark {
+        &self.mark
     }
 
     fn synchronize(&self) -> Result<()> {

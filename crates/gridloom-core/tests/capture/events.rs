@@ -449,3 +449,19 @@ fn a_body_waits_for_an_event_that_became_edges_outside() {
     bench.stream.wait(&event).unwrap();
     capture.end().unwrap();
 }
+
+#[test]
+fn the_event_that_a_node_returns_knows_that_it_was_captured() {
+    let bench = Bench::new();
+    let (side, event) = (bench.stream(), bench.event());
+    let capture = bench.stream.capture().unwrap();
+    let node = capture.record_event(&event).unwrap();
+    let Operation::EventRecord(backend) = node.operation().unwrap() else { panic!("it records an event") };
+    let same = gridloom_core::Event::from_backend(backend);
+    assert!(same == event);
+    refused(same.synchronize(), ErrorKind::InvalidState, &["recorded in a capture"]);
+    side.wait(&same).unwrap();
+    assert!(side.is_capturing());
+    drop(capture);
+    assert!(!side.is_capturing());
+}
