@@ -79,7 +79,10 @@ impl GraphOptimizer {
     }
 }
 
-impl Optimizer for GraphOptimizer {
+// SAFETY: every operation is one of the checked graph, or a kernel made from its kernels, and is
+// added with the checks of the core. Executables of the device are called by the one that holds
+// them, which the core calls one call at a time.
+unsafe impl Optimizer for GraphOptimizer {
     fn compile(&self, graph: Graph, options: &InstantiateOptions) -> Result<Box<dyn Executable>> {
         let mut profile = self.profile.unwrap_or_else(|| Profile::of(&**graph.device()));
         if self.everything {

@@ -51,7 +51,11 @@ pub struct InstantiateOptions {
 /// Compiles graphs in another form than they were written, which computes the same.
 ///
 /// What it returns answers for every node of the graph as it was written.
-pub trait Optimizer: Send + Sync + fmt::Debug {
+///
+/// # Safety
+/// What it returns upholds what the core relies on for the executables of a device. It calls
+/// executables of the device as [`backend::Device::instantiate`] requires.
+pub unsafe trait Optimizer: Send + Sync + fmt::Debug {
     /// Compiles a graph that was checked. It is a copy under the same keys, for the optimiser to
     /// edit.
     fn compile(&self, graph: Graph, options: &InstantiateOptions) -> Result<Box<dyn backend::Executable>>;
