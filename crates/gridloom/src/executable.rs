@@ -397,6 +397,16 @@ impl<T: LaunchTarget + ?Sized> LaunchTarget for &T {
 ///
 /// The `set_…` methods change that executable only, from its next launch on. Each either takes
 /// effect completely, or fails and changes nothing.
+///
+/// It stays on its thread, so that no callback can own one. Another thread asks the executable for
+/// its own:
+///
+/// ```compile_fail,E0277
+/// # use gridloom::prelude::*;
+/// fn elsewhere(graph: &Graph, node: ExecutableNode<'static>) -> Result<Node> {
+///     graph.callback(move || drop(node.label()))
+/// }
+/// ```
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct ExecutableNode<'a>(pub(crate) core::executable::ExecutableNode<'a>);

@@ -4,6 +4,8 @@
 //! fail happens before or inside the one backend call. Replaced values are dropped after all locks
 //! are released.
 
+use std::marker::PhantomData;
+
 use super::changes::{Changes, Replaced};
 use super::{Executable, State};
 use crate::error::{Result, bail};
@@ -117,18 +119,22 @@ impl Executable {
         // Whatever a caller does with it takes the lock.
         user_code::may_use(self.device_id, "node of an executable")?;
         if self.owns(node) {
-            Ok(ExecutableNode { executable: self, key: node.key() })
+            Ok(ExecutableNode { executable: self, key: node.key(), on_thread: PhantomData })
         } else {
-            Ok(ExecutableNode { executable: self, key: self.key_of_copy(node)? })
+            Ok(ExecutableNode { executable: self, key: self.key_of_copy(node)?, on_thread: PhantomData })
         }
     }
 }
 
 /// A node of an [`Executable`]. Changes apply to that executable alone, from its next launch on.
+///
+/// It stays on its thread. A callback of the device can therefore not own one, and asking for one
+/// there is refused: a thread that waits for the callback may hold the lock of the executable.
 #[derive(Clone, Copy)]
 pub struct ExecutableNode<'a> {
     executable: &'a Executable,
     key: NodeKey,
+    on_thread: PhantomData<*const ()>,
 }
 
 impl ExecutableNode<'_> {
