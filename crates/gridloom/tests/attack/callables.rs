@@ -3,11 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gridloom::CallableOptions;
+use gridloom::callable::shape_of;
 use gridloom::prelude::*;
 
 use super::choices::Choices;
+use super::is_left_out;
 use super::step::Step;
-use super::token::Intended;
+use super::token::{Intended, call_in};
 use super::world::Work;
 
 /// Makes one of random steps. Building it may fail or panic.
@@ -61,7 +63,21 @@ fn make(step: &mut Step<'_>) -> Work {
                 },
             }
         }
-        g.launch(&increase, per_element(&x), (&x, x.len(), &by))?;
+        let (world, calls) = (world.clone(), AtomicU64::new(build));
+        let shape = shape_of([x.len()], move |lengths| {
+            let mut choices = Choices::seeded(calls.fetch_add(1, Ordering::Relaxed));
+            match choices.below(12) {
+                0 if !is_left_out("callback-panics") => Intended::panic(&mut choices),
+                1 | 2 if !is_left_out("callback-calls") => {
+                    if let Some(world) = world.upgrade() {
+                        call_in(&world, &mut choices);
+                    }
+                }
+                _ => {}
+            }
+            LaunchConfig::linear(lengths[0])
+        });
+        g.launch(&increase, shape, (&x, x.len(), &by))?;
         g.named("last")
     };
     Callable::with_options(&step.device(), options, build)

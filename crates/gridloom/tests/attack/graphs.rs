@@ -81,6 +81,7 @@ pub(crate) fn structure<P: GraphOps>(
                 0 => 0,
                 1 => usize::MAX,
                 2 => 1 << 40,
+                3 => isize::MAX as usize / 4,
                 _ => step.choices.pick(LENGTHS),
             };
             let kind = step.choices.pick(&[MemoryKind::Device, MemoryKind::Device, MemoryKind::Host]);
