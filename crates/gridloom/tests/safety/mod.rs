@@ -1,10 +1,12 @@
 //! Attempts of safe code to break the library.
 
+mod arguments;
 mod callbacks;
 mod drops;
 mod events;
 mod failures;
 mod freed_memory;
+mod lifetimes;
 mod logging;
 mod outliving;
 mod printing;
