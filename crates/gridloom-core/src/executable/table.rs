@@ -162,7 +162,7 @@ impl ArgTable {
         }
         let entry = self.pool.add_use(allocation);
         let address = self.pool.address(entry).wrapping_add(memory.offset);
-        self.replace_pointer(row, pointer, Target::Memory { region, entry });
+        self.replace_pointer(row, u32::from(pointer), Target::Memory { region, entry });
         write_at(&mut self.rows[row].bytes, offset as usize, &address.to_ne_bytes());
         true
     }

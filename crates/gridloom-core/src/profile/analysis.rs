@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::recording::{NodeRecording, Recording, greatest_divisor};
+use super::recording::{NodeRecording, Recording, Switching, greatest_divisor};
 use super::timeline::{NodeRun, PointId, Timeline};
 use super::{CriticalSpan, NodeProfile, Profile, Span, uncertainty};
 use crate::executable::Report;
@@ -73,7 +73,8 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
         };
         if let (false, Some(times)) = (row.disabled, recorded.get(&key)) {
             let runs = timeline.runs.get(&key).map_or(&[][..], |runs| runs);
-            times_of(&mut row, times, runs, &timeline, cost.inside_ns);
+            times_of(&mut row, times, runs, &timeline, cost.inside_ns + times.switching.measured_ns);
+            row.uncertainty_ns = times.switching.spread_ns;
             profile.spans_left_out += row.runs - runs.len() as u64;
             spans.extend(runs.iter().map(|run| {
                 let (start_ns, end_ns) = (timeline.at(run.start), timeline.at(run.end));
@@ -126,6 +127,14 @@ fn bound_cost(recording: &mut Recording) {
         if least < cost.inside_ns {
             // All that is known of the cost now is that it is no more than this.
             (cost.inside_ns, cost.spread_ns) = (least, least);
+        }
+    }
+    let inside_ns = recording.cost.inside_ns;
+    for node in recording.nodes.iter_mut().filter(|node| node.count >= OFTEN) {
+        let most = (node.total_ns / node.count).saturating_sub(inside_ns);
+        let Switching { measured_ns, usual_ns, spread_ns } = &mut node.switching;
+        if most < *measured_ns {
+            (*measured_ns, *usual_ns, *spread_ns) = (most, most.min(*usual_ns), most);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! node waits for, reads `%globaltimer` and lets the node start. The second follows the node,
 //! reads the timer again, and lets the successors start. Nodes in bodies have timers too: a
 //! timer counts its runs, so a loop needs no counter of its own. The copy also fills the timers'
-//! memory with 0 and runs a chain of timers around nothing, which measures what a timer costs.
+//! memory with 0 and runs a chain of timers around nothing, which measures what a timer costs. A
+//! graph with fills or copies has further [chains](super::switching) before it.
 //!
 //! The copy has the keys of the original. It is instantiated like any graph, so every device can
 //! run it and all checks apply.
@@ -15,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::recording::{Cost, NodeRecording, Recording, Run};
+use super::switching::{Chains, Link};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Definition, EdgeKind, GraphKey, NodeData, NodeKey};
@@ -36,6 +38,9 @@ pub(crate) struct Instrumented {
     pub(crate) definition: Arc<Definition>,
     timers: Vec<(NodeKey, Timer)>,
     empty: Vec<Timer>,
+    chains: Chains,
+    /// A timer around each chain.
+    around_chains: Vec<Timer>,
     memory: Arc<dyn backend::Allocation>,
     /// How many runs of a node in a body are kept one by one.
     pub(crate) kept: usize,
@@ -80,7 +85,11 @@ pub(crate) fn instrument(
         words += HEAD + 2 * kept;
         timer
     };
+    let chains = Chains::new(device, definition, timed.iter().map(|&(key, _)| key))?;
+    let links = chains.in_order();
     let empty: Vec<Timer> = (0..EMPTY).map(|_| place(1)).collect();
+    let around_chains: Vec<Timer> = links.iter().map(|_| place(1)).collect();
+    let spare = place(1);
     let timers: Vec<(NodeKey, Timer)> =
         timed.iter().map(|&(key, once)| (key, place(if once { 1 } else { kept }))).collect();
     let memory = device.allocate(8 * words, MemoryKind::Device)?;
@@ -95,9 +104,10 @@ pub(crate) fn instrument(
     for &graph in &graphs {
         copy.rewire(definition, graph, &around);
     }
-    copy.prepare(definition.root(), &empty)?;
+    let before = Before { chains: &chains, links: &links, around: &around_chains, spare, empty: &empty };
+    copy.prepare(definition.root(), &before)?;
     let definition = Arc::new(copy.definition);
-    Ok(Instrumented { definition, timers, empty, memory, kept: kept as usize })
+    Ok(Instrumented { definition, timers, empty, chains, around_chains, memory, kept: kept as usize })
 }
 
 /// Returns the graphs that are in no body of a conditional.
@@ -213,20 +223,33 @@ impl Copy {
         data.members = SmallVec::from_vec(members);
     }
 
-    /// Puts the fill of the timers' memory and the timers around nothing before a graph.
-    fn prepare(&mut self, root: GraphKey, empty: &[Timer]) -> Result<()> {
+    /// Puts the fill of the timers' memory, the chains and the timers around nothing before a graph.
+    /// They run one after the other.
+    fn prepare(&mut self, root: GraphKey, before: &Before<'_>) -> Result<()> {
         let dst = self.kernels.memory.clone();
         let width = dst.bytes / 4;
         let fill = MemsetOp { dst, value: 0, element_size: 4, width, height: 1, pitch: 0 };
-        let mut last = self.add(root, "timer memory", Operation::Memset(Arc::new(fill)));
-        let mut members = vec![last];
-        for &timer in empty {
+        let mut members = vec![self.add(root, "timer memory", Operation::Memset(Arc::new(fill)))];
+        for (chain, &timer) in before.links.iter().zip(before.around) {
             let (start, end) = self.timer(root, timer)?;
-            self.definition.link(last, start, EdgeKind::Full);
-            self.definition.link(start, end, EdgeKind::Full);
-            members.extend([start, end]);
-            last = end;
+            members.push(start);
+            for link in chain {
+                let operation = match *link {
+                    Link::Kernel => self.kernels.launch(before.spare, true)?,
+                    Link::Transfer(kind) => before.chains.transfers[kind].clone(),
+                };
+                members.push(self.add(root, "measured apart", operation));
+            }
+            members.push(end);
         }
+        for &timer in before.empty {
+            let (start, end) = self.timer(root, timer)?;
+            members.extend([start, end]);
+        }
+        for at in 1..members.len() {
+            self.definition.link(members[at - 1], members[at], EdgeKind::Full);
+        }
+        let last = members[members.len() - 1];
         let graph: Vec<NodeKey> = self.definition.topological(root).to_vec();
         for &key in &graph {
             if self.definition.node(key).predecessors().is_empty() {
@@ -237,6 +260,17 @@ impl Copy {
         self.set_members(root, members);
         Ok(())
     }
+}
+
+/// What runs before a graph with timers.
+struct Before<'a> {
+    chains: &'a Chains,
+    links: &'a [Vec<Link>],
+    /// The timer around each chain.
+    around: &'a [Timer],
+    /// The timer that kernels of chains write to.
+    spare: Timer,
+    empty: &'a [Timer],
 }
 
 impl Instrumented {
@@ -255,6 +289,11 @@ impl Instrumented {
         let empty: Vec<Run> = self.empty.iter().map(|&timer| run(timer, 0)).collect();
         let cost = Cost::of_empty(&empty);
         let begin = empty.last().map_or(0, |run| run.end_ns);
+        let chains: Vec<u64> = (self.around_chains.iter())
+            .map(|&timer| run(timer, 0))
+            .map(|run| run.end_ns.saturating_sub(run.start_ns))
+            .collect();
+        let switching = self.chains.switching(&chains, cost);
         let mut nodes = Vec::new();
         for &(node, timer) in &self.timers {
             let count = word(timer.word);
@@ -268,6 +307,7 @@ impl Instrumented {
                 total_ns: word(timer.word + 2),
                 min_ns: !word(timer.word + 3),
                 max_ns: word(timer.word + 4),
+                switching: switching.get(&node).copied().unwrap_or_default(),
             });
         }
         let end = nodes.iter().flat_map(|node| &node.runs).map(|run| run.end_ns).max();

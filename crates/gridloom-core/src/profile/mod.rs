@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `recording` | the raw times that a backend measures |
 //! | `instrument` | a copy of a graph with timer kernels around its nodes, for devices that cannot measure by themselves |
+//! | `switching` | what it takes to go from a kernel to a fill or copy and back, measured beside the graph |
 //! | `timeline` | the runs of all nodes as points with causes, the removal of what measuring costs, the critical path |
 //! | `analysis` | times of each node and gaps |
 //! | `uncertainty` | how far off the times may be |
@@ -12,6 +13,7 @@
 mod analysis;
 pub(crate) mod instrument;
 mod recording;
+mod switching;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,7 @@ mod trace;
 mod uncertainty;
 
 pub(crate) use analysis::{Facts, analyse};
-pub use recording::{Cost, KernelWork, NodeRecording, Recording, Run};
+pub use recording::{Cost, KernelWork, NodeRecording, Recording, Run, Switching};
 use serde::{Deserialize, Serialize};
 
 /// The version of the form of [`Profile::to_json`]. It is raised when an older reader would
@@ -83,7 +85,8 @@ pub struct Profile {
     pub launch_ns: u64,
     /// The time of the launch with what measuring cost.
     pub measured_ns: u64,
-    /// The cost of measuring one run of a node. It is subtracted from all other times.
+    /// The cost of measuring one run of a node. It is subtracted from all other times. Fills and
+    /// copies between timer kernels cost more, which is subtracted too.
     pub node_cost_ns: u64,
     /// How far off the time of a single run may be: how much the cost of measuring differs from run
     /// to run, and the step of the clock. [`NodeProfile::uncertainty_ns`] has that of each node.

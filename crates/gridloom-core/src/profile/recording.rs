@@ -45,6 +45,42 @@ impl Cost {
     }
 }
 
+/// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
+/// elsewhere than kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switching {
+    /// What it takes from a timer kernel to the node and back. The measured time of the node
+    /// includes it, beyond [`Cost::inside_ns`].
+    pub measured_ns: u64,
+    /// What it takes from a kernel of the graph to the node and on to another kernel, no more than
+    /// `measured_ns`. Half of it comes before the node, and half after it.
+    pub usual_ns: u64,
+    /// How far off `measured_ns` may be for a single run.
+    pub spread_ns: u64,
+}
+
+impl Switching {
+    /// Returns what going there and back takes, from times between timers around one run of a node
+    /// (`one`), around two of them, around two kernels, and around two kernels with the node
+    /// between them. `cost` is that of timers around nothing.
+    ///
+    /// A second run adds the time of the node alone. What a first run adds beyond that is the way
+    /// there and back.
+    pub(super) fn of_chains([one, two, kernels, between]: [&[u64]; 4], cost: Cost) -> Self {
+        let [first, both, without, with] = [one, two, kernels, between].map(|times| quantile(times, 1, 2));
+        let alone = both.saturating_sub(first).min(first);
+        let measured_ns = (first - alone).saturating_sub(cost.inside_ns);
+        let usual_ns = with.saturating_sub(without).saturating_sub(alone).min(measured_ns);
+        // A median is off by about as much as half of the times it is taken of.
+        let off = |times: &[u64], median: u64, share| {
+            let distances: Vec<u64> = times.iter().map(|time| time.abs_diff(median)).collect();
+            quantile(&distances, share, 10)
+        };
+        let spread_ns = off(one, first, 9) + 2 * off(one, first, 5) + off(two, both, 5);
+        Switching { measured_ns, usual_ns, spread_ns }
+    }
+}
+
 /// Returns a value that the given share of all values does not exceed.
 fn quantile(values: &[u64], share: usize, of: usize) -> u64 {
     let mut sorted = values.to_vec();
@@ -77,12 +113,22 @@ pub struct NodeRecording {
     pub min_ns: u64,
     /// The longest run.
     pub max_ns: u64,
+    /// What going to the node and back takes, if the times include it.
+    pub switching: Switching,
 }
 
 impl NodeRecording {
     /// Creates a recording without runs.
     pub fn new(node: NodeKey) -> Self {
-        NodeRecording { node, runs: Vec::new(), count: 0, total_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        NodeRecording {
+            node,
+            runs: Vec::new(),
+            count: 0,
+            total_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            switching: Switching::default(),
+        }
     }
 
     /// Adds a run. Only the first `most` are kept one by one.

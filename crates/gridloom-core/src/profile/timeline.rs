@@ -7,10 +7,14 @@
 //! is the cost of measuring. Without that part, every point moves to the time of its last cause
 //! plus what is left of its own time. A launch of one chain becomes shorter by the cost of all its
 //! nodes, and one of parallel chains by the cost of the longest.
+//!
+//! Timer kernels around a fill or copy also measure the way from a kernel to it and back
+//! ([`Switching`]). That is not the node's own time. Without timers a device goes that way only
+//! between nodes of different kinds, so the start of such a node gets what the way takes there.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::recording::{Cost, NodeRecording, Recording};
+use super::recording::{Cost, NodeRecording, Recording, Run, Switching};
 use crate::graph::{Definition, GraphKey, NodeKey};
 use crate::lower::{FlatGraph, Flattener};
 use crate::op::{ConditionalForm, Operation};
@@ -60,6 +64,8 @@ struct Point {
     causes: (u32, u32),
     /// For the end of a run: its node.
     node: Option<NodeKey>,
+    /// For the start and the end of a run: what going to the node and back takes.
+    switching: Switching,
     /// The cause that came last, of all but the first point.
     last_cause: Option<PointId>,
 }
@@ -116,6 +122,7 @@ impl Timeline {
         let exit = builder.execution(0, 0, entry, &[]);
         let mut timeline = builder.timeline;
         timeline.straighten();
+        timeline.limit_switching(recording.cost);
         timeline.set_rests(&rest);
         timeline.remove_cost(recording.cost);
         timeline.exit = exit;
@@ -217,7 +224,10 @@ impl Timeline {
         let mut rest = FxHashMap::default();
         for unit in &self.units {
             let missing = unit.count.unwrap_or(0).saturating_sub(unit.recorded as u64);
-            let each = (cost.inside_ns + cost.between_ns) * unit.flat.nodes().count() as u64;
+            let switching =
+                |node| recorded.get(&node).map_or(0, |times: &&NodeRecording| times.switching.measured_ns);
+            let each: u64 =
+                unit.flat.nodes().map(|node| cost.inside_ns + cost.between_ns + switching(node)).sum();
             let (mut owner, mut open) = (unit.owner, missing as f64 * each as f64);
             // The part of it in runs of the conditional that were kept belongs there, and the rest
             // to the conditional around it.
@@ -268,6 +278,19 @@ impl Timeline {
         }
     }
 
+    /// Bounds what going to a node and back takes by the time of each run.
+    fn limit_switching(&mut self, cost: Cost) {
+        let Timeline { runs, points, .. } = self;
+        for run in runs.values().flatten() {
+            let time = points[run.end as usize].raw - points[run.start as usize].raw;
+            for at in [run.start, run.end] {
+                let switching = &mut points[at as usize].switching;
+                switching.measured_ns = switching.measured_ns.min(time.saturating_sub(cost.inside_ns));
+                switching.usual_ns = switching.usual_ns.min(switching.measured_ns);
+            }
+        }
+    }
+
     fn remove_cost(&mut self, cost: Cost) {
         let mut order: Vec<PointId> = (0..self.points.len() as PointId).collect();
         order.sort_by_key(|&point| (self.points[point as usize].raw, point));
@@ -286,13 +309,20 @@ impl Timeline {
                 }
             }
             let own = point.raw - raw;
+            let before = last_cause.map_or(0, |cause| self.points[cause as usize].switching.usual_ns);
+            let Switching { measured_ns, usual_ns, .. } = point.switching;
             let own = match point.kind {
                 Kind::Meet => own,
-                Kind::Start => own.saturating_sub(cost.between_ns),
-                Kind::End => own.saturating_sub(cost.inside_ns),
+                // Half of the way lies before a node, and half after it. Between nodes that are
+                // reached in the same way there is none.
+                Kind::Start => own.saturating_sub(cost.between_ns) + usual_ns.abs_diff(before) / 2,
+                Kind::End => own.saturating_sub(cost.inside_ns + measured_ns),
                 Kind::Rest(left) => (own as f64 * left) as u64,
             };
             let point = &mut self.points[at as usize];
+            if point.kind == Kind::Meet {
+                point.switching.usual_ns = before;
+            }
             (point.new, point.last_cause) = (new + own, last_cause);
             if let Some(thread) = point.thread {
                 on_thread.insert(thread, at);
@@ -329,7 +359,16 @@ impl Builder<'_> {
         let from = timeline.causes.len() as u32;
         timeline.causes.extend_from_slice(causes);
         let causes = (from, timeline.causes.len() as u32);
-        timeline.points.push(Point { raw, new: 0, thread, kind, causes, node: None, last_cause: None });
+        timeline.points.push(Point {
+            raw,
+            new: 0,
+            thread,
+            kind,
+            causes,
+            node: None,
+            switching: Switching::default(),
+            last_cause: None,
+        });
         timeline.points.len() as PointId - 1
     }
 
@@ -363,14 +402,7 @@ impl Builder<'_> {
     }
 
     /// Adds the points of one run of a node, and of what ran inside it. Returns its end.
-    fn node(
-        &mut self,
-        node: NodeKey,
-        number: usize,
-        run: super::recording::Run,
-        ready: PointId,
-        pass: &[u64],
-    ) -> PointId {
+    fn node(&mut self, node: NodeKey, number: usize, run: Run, ready: PointId, pass: &[u64]) -> PointId {
         let raw = |time: u64| time.saturating_sub(self.origin);
         let (start_ns, end_ns) = (raw(run.start_ns), raw(run.end_ns));
         let start = self.point(start_ns, Kind::Start, run.thread, &[ready]);
@@ -399,6 +431,9 @@ impl Builder<'_> {
         }
         let end = self.point(end_ns, Kind::End, run.thread, &[before]);
         self.timeline.points[end as usize].node = Some(node);
+        for at in [start, end] {
+            self.timeline.points[at as usize].switching = self.recorded[&node].switching;
+        }
         let run = NodeRun { start, end, ready, pass: pass.to_vec(), thread: run.thread };
         self.timeline.runs.entry(node).or_default().push(run);
         end

@@ -10,7 +10,8 @@ use gridloom_core::graph::NodeKey;
 use gridloom_core::lower::has_all_addresses;
 use gridloom_core::op::KernelOp;
 
-/// A kernel node.
+/// A kernel node, in two cache lines.
+#[repr(align(64))]
 pub(super) struct ReadyNode {
     exec: CUgraphExec,
     node: CUgraphNode,

@@ -3,6 +3,7 @@
 //! names.
 
 use super::graphs::{Node, Work};
+use super::clock::nanoseconds;
 use super::memory::touch;
 use super::{INVALID, OK, World, capture, exports, handle, interpreted, streams, world};
 use gridloom_cuda::sys::*;
@@ -138,6 +139,11 @@ impl Call {
         let text = entries
             .find(|text| text.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('(')));
         text.is_some_and(|text| text.contains("griddepcontrol.wait"))
+    }
+
+    /// How many rounds a kernel makes that makes some, which take a nanosecond each.
+    pub fn rounds(&self) -> u64 {
+        if self.function.name == "late" { u64::from(self.word(1)) } else { 0 }
     }
 
     /// The arguments as one buffer.
@@ -321,13 +327,6 @@ impl Call {
             self.set_condition(self.long(0), u32::from(again));
         }
     }
-}
-
-/// The global timer. It never goes back.
-fn nanoseconds() -> u64 {
-    static ORIGIN: std::sync::LazyLock<std::time::Instant> =
-        std::sync::LazyLock::new(std::time::Instant::now);
-    1 + ORIGIN.elapsed().as_nanos() as u64
 }
 
 fn load(

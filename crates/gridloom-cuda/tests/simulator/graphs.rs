@@ -1,5 +1,6 @@
 //! Graphs: built, compiled, changed and run.
 
+use super::clock;
 use super::code::{Call, Shape};
 use super::memory::{copy_planes, fill, free_of_graph, sides};
 use super::order::{check, check_early_starts, order};
@@ -680,6 +681,7 @@ impl Launch {
     }
 
     fn run_node(&self, work: &Work) {
+        clock::spend(work);
         match work {
             Work::Nothing | Work::Record(_) | Work::Alloc { .. } | Work::Free(_) => {}
             Work::Child(graph) => self.run(*graph),

@@ -26,6 +26,7 @@
 )]
 
 mod capture;
+mod clock;
 mod code;
 mod entry;
 mod graphs;
@@ -36,6 +37,7 @@ mod objects;
 mod order;
 mod streams;
 
+pub use clock::{FixedTimes, Times};
 pub use code::Shape;
 pub use entry::{Failure, uncounted};
 pub use interpreted::run_others_with;

@@ -9,6 +9,7 @@ mod interpreter;
 #[path = "../../../gridloom-cuda/tests/simulator/mod.rs"]
 mod simulator;
 mod support;
+mod timed;
 
 #[path = "../attack/mod.rs"]
 mod attack;

@@ -1,0 +1,228 @@
+//! What it takes to go from a kernel to a fill or a copy and back.
+//!
+//! Many devices run fills and copies elsewhere than kernels. Timer kernels around a fill then also
+//! measure the way there and back, which timers around nothing do not show. So the instrumented
+//! copy of a graph with fills or copies runs some chains before the graph, several times by turns:
+//! timers around one fill, around two, around two kernels, and around two kernels with the fill
+//! between them ([`Switching::of_chains`]).
+//!
+//! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
+//! kind of them has chains of its own, on scratch memory.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::recording::{Cost, Switching};
+use crate::backend;
+use crate::error::Result;
+use crate::graph::{Definition, NodeKey};
+use crate::memory::{Base, MemoryKind, Region};
+use crate::op::{CopySide, MemcpyOp, MemsetOp, Operation};
+
+/// How often each chain runs.
+const ROUNDS: usize = 7;
+/// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
+/// is most like them.
+const MOST_KINDS: usize = 24;
+/// The most bytes that a fill or copy of a chain writes. Larger ones are taken for one of this
+/// size.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// A kind of fills or copies: all of them take the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TransferKind {
+    to: MemoryKind,
+    /// For copies: the memory of the source, or `None` for bytes of the caller. For fills: `None`.
+    from: Option<MemoryKind>,
+    is_copy: bool,
+    /// Whether it has several rows.
+    has_rows: bool,
+    /// The logarithm of the bytes.
+    size: u32,
+}
+
+/// The node of a chain.
+#[derive(Clone, Copy)]
+pub(super) enum Link {
+    /// A kernel that does next to nothing.
+    Kernel,
+    /// The fill or copy of the kind with this number.
+    Transfer(usize),
+}
+
+/// The chains to run before a graph.
+#[derive(Default)]
+pub(super) struct Chains {
+    /// The fill or copy of each kind, on scratch memory.
+    pub(super) transfers: Vec<Operation>,
+    /// The kind of each node.
+    kinds: FxHashMap<NodeKey, usize>,
+}
+
+impl Chains {
+    /// Finds the kinds of fills and copies among some nodes.
+    pub(super) fn new(
+        device: &Arc<dyn backend::Device>,
+        definition: &Definition,
+        nodes: impl Iterator<Item = NodeKey>,
+    ) -> Result<Chains> {
+        let mut found: Vec<(TransferKind, NodeKey)> = Vec::new();
+        let mut chains = Chains::default();
+        for node in nodes {
+            let Some(kind) = kind_of(definition, node) else { continue };
+            let known = found.iter().position(|(known, _)| *known == kind);
+            let number = known.unwrap_or_else(|| {
+                if found.len() < MOST_KINDS {
+                    found.push((kind, node));
+                    return found.len() - 1;
+                }
+                let alike = (0..found.len()).min_by_key(|&at| distance(found[at].0, kind));
+                alike.unwrap_or(0)
+            });
+            chains.kinds.insert(node, number);
+        }
+        let mut scratch = Scratch { device, memory: FxHashMap::default() };
+        for (kind, node) in found {
+            chains.transfers.push(on_scratch(definition.node(node).operation(), kind, &mut scratch)?);
+        }
+        Ok(chains)
+    }
+
+    /// Returns all chains in the order in which they run. [`Chains::switching`] takes the times in
+    /// this order.
+    pub(super) fn in_order(&self) -> Vec<Vec<Link>> {
+        if self.transfers.is_empty() {
+            return Vec::new();
+        }
+        let mut all = Vec::new();
+        for _ in 0..ROUNDS {
+            all.push(vec![Link::Kernel; 2]);
+            for kind in 0..self.transfers.len() {
+                let it = Link::Transfer(kind);
+                all.extend([vec![it], vec![it; 2], vec![Link::Kernel, it, Link::Kernel]]);
+            }
+        }
+        all
+    }
+
+    /// Returns what going to each fill and copy and back takes, from the times of the chains.
+    pub(super) fn switching(&self, times: &[u64], cost: Cost) -> FxHashMap<NodeKey, Switching> {
+        let in_round = 1 + 3 * self.transfers.len();
+        let at = |place: usize| -> Vec<u64> { times.iter().skip(place).step_by(in_round).copied().collect() };
+        let kernels = at(0);
+        let each: Vec<Switching> = (0..self.transfers.len())
+            .map(|kind| {
+                let [one, two, between] = [1, 2, 3].map(|place| at(3 * kind + place));
+                Switching::of_chains([&one, &two, &kernels, &between], cost)
+            })
+            .collect();
+        self.kinds.iter().map(|(&node, &kind)| (node, each[kind])).collect()
+    }
+}
+
+/// Returns how unlike two kinds are. Another kind of memory counts more than any size.
+fn distance(one: TransferKind, other: TransferKind) -> u32 {
+    let differs = |differs: bool, by: u32| if differs { by } else { 0 };
+    one.size.abs_diff(other.size)
+        + differs(one.has_rows != other.has_rows, 100)
+        + differs((one.to, one.from) != (other.to, other.from), 1_000)
+        + differs(one.is_copy != other.is_copy, 10_000)
+}
+
+fn kind_of(definition: &Definition, node: NodeKey) -> Option<TransferKind> {
+    let memory = |region: &Region| match &region.base {
+        Base::Allocation(allocation) => Some(allocation.kind()),
+        &Base::AllocNode(node) => definition.node(node).operation().as_alloc().map(|alloc| alloc.kind),
+        Base::Bytes(_) => None,
+    };
+    let operation = definition.node(node).operation();
+    let size = operation.bytes_written()?.min(MOST_BYTES).checked_ilog2()?;
+    Some(match operation {
+        Operation::Memset(fill) => {
+            let to = memory(&fill.dst)?;
+            TransferKind { to, from: None, is_copy: false, has_rows: fill.height > 1, size }
+        }
+        Operation::Memcpy(copy) => {
+            let (to, from) = (memory(&copy.dst.region)?, memory(&copy.src.region));
+            let has_rows = copy.height > 1 || copy.depth > 1;
+            TransferKind { to, from, is_copy: true, has_rows, size }
+        }
+        _ => return None,
+    })
+}
+
+/// Memory that nothing but the chains uses: one allocation for each side and kind of memory.
+struct Scratch<'a> {
+    device: &'a Arc<dyn backend::Device>,
+    memory: FxHashMap<(bool, MemoryKind), Arc<dyn backend::Allocation>>,
+}
+
+impl Scratch<'_> {
+    fn of(&mut self, is_source: bool, kind: MemoryKind) -> Result<Region> {
+        let known = self.memory.get(&(is_source, kind)).cloned();
+        let memory = match known {
+            Some(memory) => memory,
+            None => {
+                let memory = self.device.allocate(2 * MOST_BYTES, kind)?;
+                self.memory.insert((is_source, kind), memory.clone());
+                memory
+            }
+        };
+        Ok(Region::whole(memory))
+    }
+}
+
+/// Returns a fill or copy like this one, on scratch memory.
+fn on_scratch(operation: &Operation, kind: TransferKind, scratch: &mut Scratch<'_>) -> Result<Operation> {
+    let to = scratch.of(false, kind.to)?;
+    // Rows may lie anywhere in large memory. Rows of a chain lie close together.
+    let shape = |width: u64, unit: u64| {
+        let width = width.min(MOST_BYTES / unit / 2).max(1);
+        let rows = ((1u64 << kind.size) / (width * unit)).clamp(1, MOST_BYTES / 2 / (width * unit).max(512));
+        (width, if kind.has_rows { rows.max(2) } else { 1 })
+    };
+    let part = |region: &Region, bytes: u64| region.part(0, bytes).unwrap_or_else(|| region.clone());
+    Ok(match operation {
+        Operation::Memset(fill) => {
+            let unit = u64::from(fill.element_size);
+            if !kind.has_rows {
+                let width = fill.width.min(MOST_BYTES / unit);
+                let dst = part(&to, width * unit);
+                return Ok(Operation::Memset(Arc::new(MemsetOp { dst, width, ..(**fill).clone() })));
+            }
+            let (width, height) = shape(fill.width, unit);
+            let pitch = (width * unit).next_multiple_of(512);
+            let dst = part(&to, pitch * (height - 1) + width * unit);
+            Operation::Memset(Arc::new(MemsetOp { dst, width, height, pitch, ..(**fill).clone() }))
+        }
+        Operation::Memcpy(copy) => {
+            let from = kind.from.map(|kind| scratch.of(true, kind)).transpose()?;
+            // Bytes of the caller are only read, so a chain reads them too.
+            let from = from.unwrap_or_else(|| copy.src.region.clone());
+            if !kind.has_rows {
+                let bytes = copy.width.min(MOST_BYTES).min(from.bytes);
+                let copy = MemcpyOp::linear(part(&to, bytes), part(&from, bytes), bytes);
+                return Ok(Operation::Memcpy(Arc::new(copy)));
+            }
+            let (width, height) = shape(copy.width, 1);
+            let pitch = width.next_multiple_of(512);
+            let bytes = pitch * (height - 1) + width;
+            if from.bytes < bytes {
+                // Bytes of the caller that are close together.
+                let bytes = copy.width.min(from.bytes);
+                let copy = MemcpyOp::linear(part(&to, bytes), part(&from, bytes), bytes);
+                return Ok(Operation::Memcpy(Arc::new(copy)));
+            }
+            let side = |region| CopySide { region: part(region, bytes), pitch, rows: height };
+            Operation::Memcpy(Arc::new(MemcpyOp {
+                dst: side(&to),
+                src: side(&from),
+                width,
+                height,
+                depth: 1,
+            }))
+        }
+        other => other.clone(),
+    })
+}

@@ -1,0 +1,67 @@
+//! The time that the global timer shows: that of the host, or one that nodes of graphs advance by
+//! fixed amounts.
+
+use super::graphs::Work;
+use parking_lot::Mutex;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// What nodes of graphs take in nanoseconds. Kernels and transfers run in different places.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub kernel: u64,
+    pub fill: u64,
+    pub copy: u64,
+    /// What going from a kernel to a fill or copy, or back, takes.
+    pub switch: u64,
+}
+
+struct Clock {
+    times: Times,
+    now: u64,
+    /// Whether the latest node was a fill or copy.
+    is_at_transfers: bool,
+}
+
+static CLOCK: Mutex<Option<Clock>> = Mutex::new(None);
+
+/// Has nodes of graphs take fixed times, until this is dropped.
+pub struct FixedTimes(());
+
+impl FixedTimes {
+    pub fn new(times: Times) -> Self {
+        *CLOCK.lock() = Some(Clock { times, now: 1, is_at_transfers: false });
+        Self(())
+    }
+
+    pub fn now(&self) -> u64 {
+        nanoseconds()
+    }
+}
+
+impl Drop for FixedTimes {
+    fn drop(&mut self) {
+        *CLOCK.lock() = None;
+    }
+}
+
+/// Adds what a node takes, before it runs.
+pub fn spend(work: &Work) {
+    let mut clock = CLOCK.lock();
+    let Some(Clock { times, now, is_at_transfers }) = &mut *clock else { return };
+    let (own, is_transfer) = match work {
+        Work::Kernel(call) => (times.kernel + call.rounds(), false),
+        Work::Fill(_) => (times.fill, true),
+        Work::Copy(_) => (times.copy, true),
+        _ => return,
+    };
+    *now += own + if is_transfer == *is_at_transfers { 0 } else { times.switch };
+    *is_at_transfers = is_transfer;
+}
+
+/// The global timer. It never goes back.
+pub fn nanoseconds() -> u64 {
+    static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let fixed = CLOCK.lock().as_ref().map(|clock| clock.now);
+    fixed.unwrap_or_else(|| 1 + ORIGIN.elapsed().as_nanos() as u64)
+}
