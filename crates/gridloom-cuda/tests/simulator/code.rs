@@ -2,8 +2,8 @@
 //! Kernels that the optimiser made are [interpreted](super::interpreted) by whom the test program
 //! names.
 
-use super::graphs::{Node, Work};
 use super::clock::nanoseconds;
+use super::graphs::{Node, Work};
 use super::memory::touch;
 use super::{INVALID, OK, World, capture, exports, handle, interpreted, streams, world};
 use gridloom_cuda::sys::*;

@@ -112,7 +112,11 @@ fn fills_in_loops_have_their_own_time_in_every_pass() {
         let executable = graph.instantiate()?;
         let options = gridloom::ProfileOptions::new().max_runs(100);
         let profile = executable.profile_with(&kernels.stream, &options)?;
-        assert_eq!((each(&profile, "add"), each(&profile, "fill")), (TIMES.kernel, TIMES.fill), "{profile:#}");
+        assert_eq!(
+            (each(&profile, "add"), each(&profile, "fill")),
+            (TIMES.kernel, TIMES.fill),
+            "{profile:#}"
+        );
         assert_eq!(profile.node("fill").map(|row| (row.runs, row.min_ns, row.max_ns)), Some((300, 900, 900)));
         Ok(())
     });
