@@ -45,8 +45,14 @@ pub(crate) fn load(
     // than what was given to it.
     let loaded = unsafe { options.load_bytes(bytes, device) }
         .map_err(|error| format!("{name}: {}", crate::describe(&error)))?;
+    let mut given: Vec<&str> = Vec::new();
     for setting in &inputs.set {
         set(&loaded, setting)?;
+        let (name, _) = split("--set", "NAME=VALUE", setting)?;
+        if given.contains(&name) {
+            return Err(format!("--set {setting}: {name} is set twice; give it one value").into());
+        }
+        given.push(name);
     }
     Ok(loaded)
 }

@@ -106,7 +106,14 @@ function overview() {
     ...(profile.node_cost_ns ? [['cost, taken off', duration(profile.node_cost_ns) + ' a run', true]] : []),
     ...(profile.uncertainty_ns ? [['a run may be off by', '± ' + duration(profile.uncertainty_ns), true]] : []),
   ]);
-  for (const remark of profile.remarks || []) element('p', remark, panel);
+  for (const remark of profile.remarks || []) {
+    const line = element('p', null, panel);
+    // An option of the command stays on one line.
+    remark.split(/(--[\w-]+)/).forEach((part, at) => {
+      if (at % 2) element('span', part, line).className = 'option';
+      else line.append(part);
+    });
+  }
   const slow = [...nodes.values()].filter(node => node.times && !node.bodies.length).sort((a, b) => b.times.busy_ns - a.times.busy_ns).slice(0, 12);
   element('h3', 'Most time', panel);
   const made = element('table', null, panel);

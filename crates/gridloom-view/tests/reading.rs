@@ -83,6 +83,15 @@ fn html_labels_are_text_and_invisible_things_are_left_out() {
 }
 
 #[test]
+fn labels_without_a_number_stay_the_names_of_nodes() {
+    let picture =
+        read(r#"digraph g { a [label="memcpy 3"]; b [label="MEMSET"]; a -> b }"#).expect("a graph");
+    assert_eq!(names(&picture), ["memcpy 3", "MEMSET"]);
+    let kinds: Vec<&str> = picture.graph.nodes.iter().map(|node| node.kind.as_str()).collect();
+    assert_eq!(kinds, ["memcpy", "memset"]);
+}
+
+#[test]
 fn parameters_of_the_json_form_become_facts() {
     let picture = read(&json(
         r#"{ "id": 4, "name": "fill", "kind": "memset", "params": { "dst": { "buffer": 2, "offset": 8, "bytes": 64 }, "value": 7 } }"#,

@@ -45,6 +45,16 @@ fn a_saved_demonstration_runs_with_inputs_and_outputs() {
 }
 
 #[test]
+fn an_input_that_is_set_twice_is_refused() {
+    let folder = Folder::new("twice");
+    let file = saved(&folder, "heat", &[]);
+    let output = gridloom(&["run", &file, "--device", "cpu", "--set", "passes=1", "--set", "passes=2"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(error.contains("passes is set twice") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
 fn engines_give_the_same_results() {
     let folder = Folder::new("engines");
     for demo in ["life", "poisson", "bisect", "switch"] {

@@ -68,8 +68,9 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
     // A node that is named after its kind also gets its number, to distinguish it from others.
     if facts.kind != "kernel" && kind_of(&facts.name).is_some() {
         let number = facts.lines.iter().find(|(key, _)| key == "number").map(|(_, number)| number.as_str());
-        let number = number.and_then(|number| number.split(' ').next()).unwrap_or_default();
-        facts.name = format!("{}#{number}", facts.kind);
+        if let Some(number) = number.and_then(|number| number.split(' ').next()) {
+            facts.name = format!("{}#{number}", facts.kind);
+        }
     }
     readable(&mut facts);
     facts
