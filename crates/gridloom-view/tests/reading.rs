@@ -84,8 +84,7 @@ fn html_labels_are_text_and_invisible_things_are_left_out() {
 
 #[test]
 fn labels_without_a_number_stay_the_names_of_nodes() {
-    let picture =
-        read(r#"digraph g { a [label="memcpy 3"]; b [label="MEMSET"]; a -> b }"#).expect("a graph");
+    let picture = read(r#"digraph g { a [label="memcpy 3"]; b [label="MEMSET"]; a -> b }"#).expect("a graph");
     assert_eq!(names(&picture), ["memcpy 3", "MEMSET"]);
     let kinds: Vec<&str> = picture.graph.nodes.iter().map(|node| node.kind.as_str()).collect();
     assert_eq!(kinds, ["memcpy", "memset"]);

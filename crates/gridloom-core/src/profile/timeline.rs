@@ -10,7 +10,7 @@
 //!
 //! Timer kernels around a fill or copy also measure the way from a kernel to it and back
 //! ([`Switching`]). That is not the node's own time. Without timers a device goes that way only
-//! between nodes of different kinds, so the start of such a node gets what the way takes there.
+//! between nodes of different kinds, so the gap before such a node gets what the way takes there.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -66,6 +66,9 @@ struct Point {
     node: Option<NodeKey>,
     /// For the start and the end of a run: what going to the node and back takes.
     switching: Switching,
+    /// What going to the node takes that the device ran before this point and back, if a node of
+    /// the graph ran before it.
+    way_ns: Option<u64>,
     /// The cause that came last, of all but the first point.
     last_cause: Option<PointId>,
 }
@@ -309,20 +312,21 @@ impl Timeline {
                 }
             }
             let own = point.raw - raw;
-            let before = last_cause.map_or(0, |cause| self.points[cause as usize].switching.usual_ns);
+            let before = last_cause.and_then(|cause| self.points[cause as usize].way_ns);
             let Switching { measured_ns, usual_ns, .. } = point.switching;
             let own = match point.kind {
                 Kind::Meet => own,
                 // Half of the way lies before a node, and half after it. Between nodes that are
                 // reached in the same way there is none.
-                Kind::Start => own.saturating_sub(cost.between_ns) + usual_ns.abs_diff(before) / 2,
+                Kind::Start => {
+                    let way_ns = before.map_or(0, |before| usual_ns.abs_diff(before) / 2);
+                    own.saturating_sub(cost.between_ns) + way_ns
+                }
                 Kind::End => own.saturating_sub(cost.inside_ns + measured_ns),
                 Kind::Rest(left) => (own as f64 * left) as u64,
             };
             let point = &mut self.points[at as usize];
-            if point.kind == Kind::Meet {
-                point.switching.usual_ns = before;
-            }
+            point.way_ns = if point.kind == Kind::Meet { before } else { Some(usual_ns) };
             (point.new, point.last_cause) = (new + own, last_cause);
             if let Some(thread) = point.thread {
                 on_thread.insert(thread, at);
@@ -367,6 +371,7 @@ impl Builder<'_> {
             causes,
             node: None,
             switching: Switching::default(),
+            way_ns: None,
             last_cause: None,
         });
         timeline.points.len() as PointId - 1

@@ -24,7 +24,7 @@ fn for_each_method(test: impl Fn(&Device, &ProfileOptions) -> Result<()>) {
 
 /// Checks what holds for every profile.
 #[track_caller]
-fn check(profile: &Profile) {
+pub(crate) fn check(profile: &Profile) {
     let text = format!("{profile:#}");
     let path: u64 = profile.critical_path.iter().map(|piece| piece.end_ns - piece.start_ns).sum();
     assert_eq!(path, profile.critical_ns, "{text}");

@@ -4,6 +4,7 @@
 use gridloom::prelude::*;
 use gridloom::{Optimizations, Profile};
 
+use crate::profiles::check;
 use crate::simulator::{FixedTimes, Times};
 use crate::support::{GraphKernels, for_each_device};
 
@@ -38,6 +39,7 @@ fn short_fills_and_copies_have_their_own_time_and_the_launch_is_that_without_tim
         let copy = again.memcpy(&value, &other)?.named("copy")?;
         kernels.bump(&copy, &value, 1)?.named("last")?;
         let (profile, launch) = profile_and_launch(&graph, &kernels, &clock)?;
+        check(&profile);
         for (name, time) in
             [("first", 700), ("fill", 900), ("large fill", 900), ("copy", 1300), ("last", 700)]
         {
@@ -90,9 +92,15 @@ fn fills_and_copies_of_any_shape_and_memory_have_their_own_time() {
             at = at.memcpy(&one.slice(0..1 << bits)?, &two.slice(0..1 << bits)?)?.named(&name)?;
             names.push(name);
         }
+        at = at.memcpy_2d(one.rows(64)?, two.rows(128)?, 48, 100)?.named("rows")?;
+        names.push("rows".to_owned());
+        at = at.memset_2d(one.rows(1000)?, 1u32, 900, 200)?.named("fill of rows")?;
+        names.push("fill of rows".to_owned());
+        at.free(&own)?;
         let (profile, _) = profile_and_launch(&graph, &kernels, &clock)?;
         for name in &names {
-            let time = if name == "of the graph" { TIMES.fill } else { TIMES.copy };
+            let is_fill = ["of the graph", "fill of rows"].contains(&&**name);
+            let time = if is_fill { TIMES.fill } else { TIMES.copy };
             assert_eq!(each(&profile, name), time, "{name}: {profile:#}");
         }
         Ok(())
@@ -102,7 +110,7 @@ fn fills_and_copies_of_any_shape_and_memory_have_their_own_time() {
 #[test]
 fn fills_in_loops_have_their_own_time_in_every_pass() {
     for_each_device(|device| {
-        let clock = FixedTimes::new(TIMES);
+        let _clock = FixedTimes::new(TIMES);
         let kernels = GraphKernels::new(device)?;
         let (value, other) = (kernels.value(0)?, kernels.value(0)?);
         let graph = Graph::new(device);
