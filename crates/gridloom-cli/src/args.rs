@@ -355,7 +355,7 @@ pub(crate) struct PtxRun {
     /// Bytes of dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u32>(0, u64::from(u32::MAX)))]
     pub(crate) shared: u32,
-    /// An argument, in order: a value (`f32:2.5`, `u32:7`, `s64:-1`, `f16:0.5`, `b64:0xff`,
+    /// An argument, in order: a value (`f32:2.5`, `u32:7`, `i64:-1`, `f16:0.5`, `b64:0xff`,
     /// `pred:1`), a struct passed by value as its bytes in hex (`bytes:0000803f07000000`), memory
     /// from or to a raw file (`in:FILE`, `inout:FILE`, `out:FILE:BYTES`), or `null`.
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]

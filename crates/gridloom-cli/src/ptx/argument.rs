@@ -39,7 +39,7 @@ impl std::str::FromStr for Argument {
             "bytes" => hex(rest).map(Argument::Value).map_err(|reason| format!("'{}' {reason}", shorten(text))),
             _ => value(kind, rest).map(Argument::Value).map_err(|refusal| match refusal {
                 Refusal::NoValue => {
-                    format!("'{text}' is no value: write u8, u16, u32, u64, s8 … s64, b8 … b64, f16, bf16, f32, f64 or pred, a colon, and a value of that type")
+                    format!("'{text}' is no value: write u8, u16, u32, u64, i8 … i64 or s8 … s64, b8 … b64, f16, bf16, f32, f64 or pred, a colon, and a value of that type")
                 }
                 Refusal::OutOfRange(range) => format!("'{text}' is out of range: {range}"),
             }),
@@ -97,7 +97,7 @@ enum Refusal {
 }
 
 fn value(kind: &str, text: &str) -> Result<Vec<u8>, Refusal> {
-    let bytes = match kind.strip_prefix(['u', 's', 'b']) {
+    let bytes = match kind.strip_prefix(['u', 's', 'i', 'b']) {
         Some("8") => Some(1),
         Some("16") => Some(2),
         Some("32") => Some(4),
@@ -107,7 +107,7 @@ fn value(kind: &str, text: &str) -> Result<Vec<u8>, Refusal> {
     if let Some(bytes) = bytes {
         let (least, beyond) = match kind.as_bytes()[0] {
             b'u' => (0, 1i128 << (8 * bytes)),
-            b's' => (-(1i128 << (8 * bytes - 1)), 1i128 << (8 * bytes - 1)),
+            b's' | b'i' => (-(1i128 << (8 * bytes - 1)), 1i128 << (8 * bytes - 1)),
             _ => (-(1i128 << (8 * bytes - 1)), 1i128 << (8 * bytes)),
         };
         let number = integer(text)?;
@@ -173,9 +173,10 @@ mod tests {
 
     #[test]
     fn values_have_the_bytes_of_their_types() {
-        let cases: [(&str, &[u8]); 12] = [
+        let cases: [(&str, &[u8]); 13] = [
             ("f32:2.5", &2.5f32.to_le_bytes()),
             ("s8:-1", &[0xff]),
+            ("i32:-2", &(-2i32).to_le_bytes()),
             ("u64:0x10", &16u64.to_le_bytes()),
             ("b16:-1", &[0xff, 0xff]),
             ("b32:0xffffffff", &[0xff; 4]),
