@@ -175,7 +175,7 @@ impl Executable {
         let mut remarks = Vec::new();
         let (recording, method): (Recording, _) = match (&copy.timers, take) {
             (Some(timers), _) => {
-                remarks = instrument::remarks(definition, timers.kept, max_runs);
+                remarks = instrument::remarks(definition, timers, max_runs);
                 (timers.read(&**stream.backend())?, "timer kernels")
             }
             (None, Some(take)) => (take()?, "workers"),

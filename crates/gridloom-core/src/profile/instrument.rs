@@ -85,7 +85,11 @@ pub(crate) fn instrument(
         words += HEAD + 2 * kept;
         timer
     };
-    let chains = Chains::new(device, definition, timed.iter().map(|&(key, _)| key))?;
+    let chains = match Chains::new(device, definition, timed.iter().map(|&(key, _)| key)) {
+        // The graph may use all memory there is. Its profile then has no chains.
+        Err(error) if error.kind() == ErrorKind::OutOfMemory => Chains::without_memory(),
+        other => other?,
+    };
     let links = chains.in_order();
     let empty: Vec<Timer> = (0..EMPTY).map(|_| place(1)).collect();
     let around_chains: Vec<Timer> = links.iter().map(|_| place(1)).collect();
@@ -317,8 +321,14 @@ impl Instrumented {
 }
 
 /// Returns what a reader should know about times from timer kernels in a graph.
-pub(crate) fn remarks(definition: &Definition, kept: usize, max_runs: usize) -> Vec<String> {
-    let mut remarks = Vec::new();
+pub(crate) fn remarks(definition: &Definition, timers: &Instrumented, max_runs: usize) -> Vec<String> {
+    let (mut remarks, kept) = (Vec::new(), timers.kept);
+    if timers.chains.lacks_memory {
+        remarks.push(
+            "times of fills and copies may include what the device takes to go from a kernel to them and back, for lack of memory to measure that"
+                .to_owned(),
+        );
+    }
     let is_early =
         |edges: &NodeData| edges.predecessors().iter().any(|edge| edge.kind == EdgeKind::Programmatic);
     if definition.all_nodes().any(|(_, node)| is_early(node)) {

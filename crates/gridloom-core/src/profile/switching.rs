@@ -27,7 +27,9 @@ const ROUNDS: usize = 7;
 const MOST_KINDS: usize = 24;
 /// The most bytes that a fill or copy of a chain writes. Larger ones are taken for one of this
 /// size.
-const MOST_BYTES: u64 = 4 << 20;
+const MOST_BYTES: u64 = 16 << 20;
+/// The distance of rows in the memory of chains is a multiple of this many bytes.
+const PITCH: u64 = 512;
 
 /// A kind of fills or copies: all of them take the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,9 +60,16 @@ pub(super) struct Chains {
     pub(super) transfers: Vec<Operation>,
     /// The kind of each node.
     kinds: FxHashMap<NodeKey, usize>,
+    /// Whether there was no memory for chains.
+    pub(super) lacks_memory: bool,
 }
 
 impl Chains {
+    /// Returns no chains, because there is no memory for them.
+    pub(super) fn without_memory() -> Chains {
+        Chains { lacks_memory: true, ..Chains::default() }
+    }
+
     /// Finds the kinds of fills and copies among some nodes.
     pub(super) fn new(
         device: &Arc<dyn backend::Device>,
@@ -82,7 +91,8 @@ impl Chains {
             });
             chains.kinds.insert(node, number);
         }
-        let mut scratch = Scratch { device, memory: FxHashMap::default() };
+        let mut scratch = Scratch { device, sizes: FxHashMap::default(), memory: FxHashMap::default() };
+        found.iter().for_each(|(kind, _)| scratch.reserve(*kind));
         for (kind, node) in found {
             chains.transfers.push(on_scratch(definition.node(node).operation(), kind, &mut scratch)?);
         }
@@ -155,20 +165,29 @@ fn kind_of(definition: &Definition, node: NodeKey) -> Option<TransferKind> {
 /// Memory that nothing but the chains uses: one allocation for each side and kind of memory.
 struct Scratch<'a> {
     device: &'a Arc<dyn backend::Device>,
+    sizes: FxHashMap<(bool, MemoryKind), u64>,
     memory: FxHashMap<(bool, MemoryKind), Arc<dyn backend::Allocation>>,
 }
 
 impl Scratch<'_> {
+    /// Makes the memory large enough for a fill or copy of this kind.
+    fn reserve(&mut self, kind: TransferKind) {
+        let bytes =
+            if kind.has_rows { (4 << kind.size) + 2 * PITCH } else { (2 << kind.size).min(MOST_BYTES) };
+        let sides = [Some((false, kind.to)), kind.from.map(|from| (true, from))];
+        for side in sides.into_iter().flatten() {
+            let size = self.sizes.entry(side).or_default();
+            *size = bytes.max(*size);
+        }
+    }
+
     fn of(&mut self, is_source: bool, kind: MemoryKind) -> Result<Region> {
-        let known = self.memory.get(&(is_source, kind)).cloned();
-        let memory = match known {
-            Some(memory) => memory,
-            None => {
-                let memory = self.device.allocate(2 * MOST_BYTES, kind)?;
-                self.memory.insert((is_source, kind), memory.clone());
-                memory
-            }
+        let side = (is_source, kind);
+        let memory = match self.memory.get(&side) {
+            Some(memory) => memory.clone(),
+            None => self.device.allocate(self.sizes[&side], kind)?,
         };
+        self.memory.insert(side, memory.clone());
         Ok(Region::whole(memory))
     }
 }
@@ -176,11 +195,12 @@ impl Scratch<'_> {
 /// Returns a fill or copy like this one, on scratch memory.
 fn on_scratch(operation: &Operation, kind: TransferKind, scratch: &mut Scratch<'_>) -> Result<Operation> {
     let to = scratch.of(false, kind.to)?;
-    // Rows may lie anywhere in large memory. Rows of a chain lie close together.
+    // Rows may lie anywhere in large memory. Those of a chain lie close together, and are fewer where
+    // they are short.
+    let all = 1u64 << kind.size;
     let shape = |width: u64, unit: u64| {
-        let width = width.min(MOST_BYTES / unit / 2).max(1);
-        let rows = ((1u64 << kind.size) / (width * unit)).clamp(1, MOST_BYTES / 2 / (width * unit).max(512));
-        (width, if kind.has_rows { rows.max(2) } else { 1 })
+        let width = width.min(all / unit).max(1);
+        (width, (all / (width * unit).max(PITCH)).max(2))
     };
     let part = |region: &Region, bytes: u64| region.part(0, bytes).unwrap_or_else(|| region.clone());
     Ok(match operation {
@@ -192,7 +212,7 @@ fn on_scratch(operation: &Operation, kind: TransferKind, scratch: &mut Scratch<'
                 return Ok(Operation::Memset(Arc::new(MemsetOp { dst, width, ..(**fill).clone() })));
             }
             let (width, height) = shape(fill.width, unit);
-            let pitch = (width * unit).next_multiple_of(512);
+            let pitch = (width * unit).next_multiple_of(PITCH);
             let dst = part(&to, pitch * (height - 1) + width * unit);
             Operation::Memset(Arc::new(MemsetOp { dst, width, height, pitch, ..(**fill).clone() }))
         }
@@ -206,7 +226,7 @@ fn on_scratch(operation: &Operation, kind: TransferKind, scratch: &mut Scratch<'
                 return Ok(Operation::Memcpy(Arc::new(copy)));
             }
             let (width, height) = shape(copy.width, 1);
-            let pitch = width.next_multiple_of(512);
+            let pitch = width.next_multiple_of(PITCH);
             let bytes = pitch * (height - 1) + width;
             if from.bytes < bytes {
                 // Bytes of the caller that are close together.

@@ -226,6 +226,19 @@ fn an_empty_graph_and_a_loop_without_nodes_have_profiles() {
 }
 
 #[test]
+fn a_graph_that_uses_all_memory_has_a_profile_that_says_what_is_missing() {
+    let device = Device::cpu_with(CpuOptions::new().threads(1).memory_limit(1 << 20)).unwrap();
+    let memory = device.alloc::<u8>(900 << 10).unwrap();
+    let graph = Graph::new(&device);
+    graph.memset(&memory, 1u8).unwrap().named("fill").unwrap();
+    let options = ProfileOptions::new().timer_kernels(true);
+    let profile = graph.instantiate().unwrap().profile_with(&device.stream().unwrap(), &options).unwrap();
+    check(&profile);
+    assert_eq!(row(&profile, "fill").runs, 1);
+    assert!(profile.remarks.iter().any(|remark| remark.contains("lack of memory")), "{:?}", profile.remarks);
+}
+
+#[test]
 fn a_large_graph_shows_its_slowest_nodes_and_all_on_request() {
     for_each_method(|device, options| {
         let kernels = GraphKernels::new(device)?;
