@@ -45,6 +45,9 @@ impl Cost {
     }
 }
 
+/// How many runs of a node the row has that shows what one of them takes by itself.
+pub(super) const IN_ROW: usize = 5;
+
 /// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
 /// elsewhere than kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,14 +64,15 @@ pub struct Switching {
 
 impl Switching {
     /// Returns what going there and back takes, from times between timers around one run of a node
-    /// (`one`), around two of them, around two kernels, and around two kernels with the node
-    /// between them. `cost` is that of timers around nothing.
+    /// (`one`), around a row of [`IN_ROW`] of them, around two kernels, and around two kernels with
+    /// the node between them. `cost` is that of timers around nothing.
     ///
-    /// A second run adds the time of the node alone. What a first run adds beyond that is the way
-    /// there and back.
-    pub(super) fn of_chains([one, two, kernels, between]: [&[u64]; 4], cost: Cost) -> Self {
-        let [first, both, without, with] = [one, two, kernels, between].map(|times| quantile(times, 1, 2));
-        let alone = both.saturating_sub(first).min(first);
+    /// Each further run in a row adds the time of the node alone. What a first run adds beyond that
+    /// is the way there and back.
+    pub(super) fn of_chains([one, row, kernels, between]: [&[u64]; 4], cost: Cost) -> Self {
+        let [first, all, without, with] = [one, row, kernels, between].map(|times| quantile(times, 1, 2));
+        let further = IN_ROW as u64 - 1;
+        let alone = (all.saturating_sub(first) / further).min(first);
         let measured_ns = (first - alone).saturating_sub(cost.inside_ns);
         let usual_ns = with.saturating_sub(without).saturating_sub(alone).min(measured_ns);
         // A median is off by about as much as half of the times it is taken of.
@@ -76,7 +80,8 @@ impl Switching {
             let distances: Vec<u64> = times.iter().map(|time| time.abs_diff(median)).collect();
             quantile(&distances, share, 10)
         };
-        let spread_ns = off(one, first, 9) + 2 * off(one, first, 5) + off(two, both, 5);
+        let spread_ns =
+            off(one, first, 9) + off(one, first, 5) + (off(one, first, 5) + off(row, all, 5)) / further;
         Switching { measured_ns, usual_ns, spread_ns }
     }
 }

@@ -3,8 +3,9 @@
 //! Many devices run fills and copies elsewhere than kernels. Timer kernels around a fill then also
 //! measure the way there and back, which timers around nothing do not show. So the instrumented
 //! copy of a graph with fills or copies runs some chains before the graph, several times by turns:
-//! timers around one fill, around two, around two kernels, and around two kernels with the fill
-//! between them ([`Switching::of_chains`]).
+//! timers around one fill, around a row of fills, around two kernels, and around two kernels with
+//! the fill between them ([`Switching::of_chains`]). Before each of them run kernels with timers, as
+//! in the graph, because the way may depend on what ran before.
 //!
 //! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
 //! kind of them has chains of its own, on scratch memory.
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::recording::{Cost, Switching};
+use super::recording::{Cost, IN_ROW, Switching};
 use crate::backend;
 use crate::error::Result;
 use crate::graph::{Definition, NodeKey};
@@ -22,6 +23,8 @@ use crate::op::{CopySide, MemcpyOp, MemsetOp, Operation};
 
 /// How often each chain runs.
 const ROUNDS: usize = 7;
+/// How many kernels with timers run before each chain.
+const BEFORE: usize = 2;
 /// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
 /// is most like them.
 const MOST_KINDS: usize = 24;
@@ -105,20 +108,20 @@ impl Chains {
         if self.transfers.is_empty() {
             return Vec::new();
         }
-        let mut all = Vec::new();
-        for _ in 0..ROUNDS {
-            all.push(vec![Link::Kernel; 2]);
-            for kind in 0..self.transfers.len() {
-                let it = Link::Transfer(kind);
-                all.extend([vec![it], vec![it; 2], vec![Link::Kernel, it, Link::Kernel]]);
-            }
+        let mut round = vec![vec![Link::Kernel; 2]];
+        for kind in 0..self.transfers.len() {
+            let it = Link::Transfer(kind);
+            round.extend([vec![it], vec![it; IN_ROW], vec![Link::Kernel, it, Link::Kernel]]);
         }
-        all
+        let with_kernels = |chain: Vec<Link>| std::iter::repeat_n(vec![Link::Kernel], BEFORE).chain([chain]);
+        let rounds = std::iter::repeat_n(round, ROUNDS).flatten();
+        rounds.flat_map(with_kernels).collect()
     }
 
     /// Returns what going to each fill and copy and back takes, from the times of the chains.
     pub(super) fn switching(&self, times: &[u64], cost: Cost) -> FxHashMap<NodeKey, Switching> {
         let in_round = 1 + 3 * self.transfers.len();
+        let times: Vec<u64> = times.iter().skip(BEFORE).step_by(BEFORE + 1).copied().collect();
         let at = |place: usize| -> Vec<u64> { times.iter().skip(place).step_by(in_round).copied().collect() };
         let kernels = at(0);
         let each: Vec<Switching> = (0..self.transfers.len())
