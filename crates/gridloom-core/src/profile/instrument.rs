@@ -16,13 +16,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::recording::{Cost, NodeRecording, Recording, Run};
-use super::switching::{Chains, Link};
+use super::switching::{Chains, Link, ROUNDS};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Definition, EdgeKind, GraphKey, NodeData, NodeKey};
+use crate::graph::{Definition, EdgeKind, GraphData, GraphKey, NodeData, NodeKey};
 use crate::launch::LaunchConfig;
 use crate::memory::{MemoryKind, Region};
-use crate::op::{ArgValue, KernelOp, MemsetOp, NodeKind, Operation, PointerValue, Role};
+use crate::op::{
+    ArgValue, ConditionalForm, ConditionalOp, KernelOp, MemsetOp, NodeKind, Operation, PointerValue, Role,
+    Test,
+};
 
 /// The kernels, for every device.
 pub(crate) const TIMERS: &str = include_str!("timers.ptx");
@@ -39,8 +42,10 @@ pub(crate) struct Instrumented {
     timers: Vec<(NodeKey, Timer)>,
     empty: Vec<Timer>,
     chains: Chains,
-    /// A timer around each chain.
-    around_chains: Vec<Timer>,
+    /// The timers around the chains outside of bodies: those of each round.
+    chains_once: Vec<Vec<Timer>>,
+    /// The timers around the chains in a loop of as many passes as there are rounds.
+    chains_in_loop: Vec<Timer>,
     memory: Arc<dyn backend::Allocation>,
     /// How many runs of a node in a body are kept one by one.
     pub(crate) kept: usize,
@@ -85,14 +90,16 @@ pub(crate) fn instrument(
         words += HEAD + 2 * kept;
         timer
     };
-    let chains = match Chains::new(device, definition, timed.iter().map(|&(key, _)| key)) {
+    let chains = match Chains::new(device, definition, timed.iter().map(|&(key, once)| (key, !once))) {
         // The graph may use all memory there is. Its profile then has no chains.
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Chains::without_memory(),
         other => other?,
     };
-    let links = chains.in_order();
+    let rounds = [false, true].map(|in_body| chains.round(in_body));
     let empty: Vec<Timer> = (0..EMPTY).map(|_| place(1)).collect();
-    let around_chains: Vec<Timer> = links.iter().map(|_| place(1)).collect();
+    let chains_once: Vec<Vec<Timer>> =
+        (0..ROUNDS).map(|_| rounds[0].iter().map(|_| place(1)).collect()).collect();
+    let chains_in_loop: Vec<Timer> = rounds[1].iter().map(|_| place(ROUNDS as u64)).collect();
     let spare = place(1);
     let timers: Vec<(NodeKey, Timer)> =
         timed.iter().map(|&(key, once)| (key, place(if once { 1 } else { kept }))).collect();
@@ -108,10 +115,27 @@ pub(crate) fn instrument(
     for &graph in &graphs {
         copy.rewire(definition, graph, &around);
     }
-    let before = Before { chains: &chains, links: &links, around: &around_chains, spare, empty: &empty };
-    copy.prepare(definition.root(), &before)?;
+    let root = definition.root();
+    let mut before = vec![copy.fill(root)];
+    for timers in &chains_once {
+        copy.chains(root, &chains, (&rounds[0], timers), spare, &mut before)?;
+    }
+    if !chains_in_loop.is_empty() {
+        let (node, body) = copy.loop_of(root, ROUNDS as u64);
+        let mut members = Vec::new();
+        copy.chains(body, &chains, (&rounds[1], &chains_in_loop), spare, &mut members)?;
+        copy.link_in_row(&members);
+        copy.set_members(body, members);
+        before.push(node);
+    }
+    for &timer in &empty {
+        let (start, end) = copy.timer(root, timer)?;
+        before.extend([start, end]);
+    }
+    copy.put_before(root, before);
     let definition = Arc::new(copy.definition);
-    Ok(Instrumented { definition, timers, empty, chains, around_chains, memory, kept: kept as usize })
+    let kept = kept as usize;
+    Ok(Instrumented { definition, timers, empty, chains, chains_once, chains_in_loop, memory, kept })
 }
 
 /// Returns the graphs that are in no body of a conditional.
@@ -227,54 +251,73 @@ impl Copy {
         data.members = SmallVec::from_vec(members);
     }
 
-    /// Puts the fill of the timers' memory, the chains and the timers around nothing before a graph.
-    /// They run one after the other.
-    fn prepare(&mut self, root: GraphKey, before: &Before<'_>) -> Result<()> {
+    /// Adds the fill of the timers' memory, without edges.
+    fn fill(&mut self, root: GraphKey) -> NodeKey {
         let dst = self.kernels.memory.clone();
         let width = dst.bytes / 4;
         let fill = MemsetOp { dst, value: 0, element_size: 4, width, height: 1, pitch: 0 };
-        let mut members = vec![self.add(root, "timer memory", Operation::Memset(Arc::new(fill)))];
-        for (chain, &timer) in before.links.iter().zip(before.around) {
-            let (start, end) = self.timer(root, timer)?;
+        self.add(root, "timer memory", Operation::Memset(Arc::new(fill)))
+    }
+
+    /// Adds chains with a timer around each to the end of `members`, without edges. Kernels of
+    /// chains write to the spare timer.
+    fn chains(
+        &mut self,
+        graph: GraphKey,
+        chains: &Chains,
+        (round, timers): (&[Vec<Link>], &[Timer]),
+        spare: Timer,
+        members: &mut Vec<NodeKey>,
+    ) -> Result<()> {
+        for (chain, &timer) in round.iter().zip(timers) {
+            let (start, end) = self.timer(graph, timer)?;
             members.push(start);
             for link in chain {
                 let operation = match *link {
-                    Link::Kernel => self.kernels.launch(before.spare, true)?,
-                    Link::Transfer(kind) => before.chains.transfers[kind].clone(),
+                    Link::Kernel => self.kernels.launch(spare, true)?,
+                    Link::Transfer(kind) => chains.transfer(kind).clone(),
                 };
-                members.push(self.add(root, "measured apart", operation));
+                members.push(self.add(graph, "measured apart", operation));
             }
             members.push(end);
         }
-        for &timer in before.empty {
-            let (start, end) = self.timer(root, timer)?;
-            members.extend([start, end]);
+        Ok(())
+    }
+
+    /// Adds a loop without edges. Returns its node and its body.
+    fn loop_of(&mut self, root: GraphKey, passes: u64) -> (NodeKey, GraphKey) {
+        let owner = Some((self.definition.nodes.next_key(), 0));
+        let body = self.definition.graphs.insert(GraphData { owner, ..GraphData::default() });
+        let operation = ConditionalOp {
+            form: ConditionalForm::While,
+            test: Test::Count(passes),
+            test_first: true,
+            max_passes: None,
+            bodies: SmallVec::from_slice(&[body]),
+        };
+        (self.add(root, "measured apart", Operation::Conditional(Arc::new(operation))), body)
+    }
+
+    fn link_in_row(&mut self, members: &[NodeKey]) {
+        for pair in members.windows(2) {
+            self.definition.link(pair[0], pair[1], EdgeKind::Full);
         }
-        for at in 1..members.len() {
-            self.definition.link(members[at - 1], members[at], EdgeKind::Full);
-        }
-        let last = members[members.len() - 1];
+    }
+
+    /// Puts nodes before a graph, one after the other.
+    fn put_before(&mut self, root: GraphKey, mut members: Vec<NodeKey>) {
+        self.link_in_row(&members);
         let graph: Vec<NodeKey> = self.definition.topological(root).to_vec();
-        for &key in &graph {
-            if self.definition.node(key).predecessors().is_empty() {
-                self.definition.link(last, key, EdgeKind::Full);
+        if let Some(&last) = members.last() {
+            for &key in &graph {
+                if self.definition.node(key).predecessors().is_empty() {
+                    self.definition.link(last, key, EdgeKind::Full);
+                }
             }
         }
         members.extend(graph);
         self.set_members(root, members);
-        Ok(())
     }
-}
-
-/// What runs before a graph with timers.
-struct Before<'a> {
-    chains: &'a Chains,
-    links: &'a [Vec<Link>],
-    /// The timer around each chain.
-    around: &'a [Timer],
-    /// The timer that kernels of chains write to.
-    spare: Timer,
-    empty: &'a [Timer],
 }
 
 impl Instrumented {
@@ -293,11 +336,18 @@ impl Instrumented {
         let empty: Vec<Run> = self.empty.iter().map(|&timer| run(timer, 0)).collect();
         let cost = Cost::of_empty(&empty);
         let begin = empty.last().map_or(0, |run| run.end_ns);
-        let chains: Vec<u64> = (self.around_chains.iter())
-            .map(|&timer| run(timer, 0))
-            .map(|run| run.end_ns.saturating_sub(run.start_ns))
+        let time = |timer: Timer, number: u64| {
+            let run = run(timer, number);
+            run.end_ns.saturating_sub(run.start_ns)
+        };
+        let chains = self.chains_once.first().map_or(0, Vec::len);
+        let once: Vec<Vec<u64>> = (0..chains)
+            .map(|chain| self.chains_once.iter().map(|round| time(round[chain], 0)).collect())
             .collect();
-        let switching = self.chains.switching(&chains, cost);
+        let in_loop: Vec<Vec<u64>> = (self.chains_in_loop.iter())
+            .map(|&timer| (0..ROUNDS as u64).map(|round| time(timer, round)).collect())
+            .collect();
+        let switching = self.chains.switching([&once, &in_loop], cost);
         let mut nodes = Vec::new();
         for &(node, timer) in &self.timers {
             let count = word(timer.word);

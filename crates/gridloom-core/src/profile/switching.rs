@@ -8,7 +8,8 @@
 //! in the graph, because the way may depend on what ran before.
 //!
 //! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
-//! kind of them has chains of its own, on scratch memory.
+//! kind of them has chains of its own, on scratch memory. Drivers also run the bodies of
+//! conditionals in another way than other graphs, so the chains of nodes in bodies run in a loop.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::memory::{Base, MemoryKind, Region};
 use crate::op::{CopySide, MemcpyOp, MemsetOp, Operation};
 
 /// How often each chain runs.
-const ROUNDS: usize = 7;
+pub(super) const ROUNDS: usize = 7;
 /// How many kernels with timers run before each chain.
 const BEFORE: usize = 2;
 /// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
@@ -45,6 +46,8 @@ struct TransferKind {
     has_rows: bool,
     /// The logarithm of the bytes.
     size: u32,
+    /// Whether it is in the body of a conditional.
+    in_body: bool,
 }
 
 /// The node of a chain.
@@ -59,8 +62,8 @@ pub(super) enum Link {
 /// The chains to run before a graph.
 #[derive(Default)]
 pub(super) struct Chains {
-    /// The fill or copy of each kind, on scratch memory.
-    pub(super) transfers: Vec<Operation>,
+    /// The fill or copy of each kind, on scratch memory, and whether it is in a body.
+    transfers: Vec<(Operation, bool)>,
     /// The kind of each node.
     kinds: FxHashMap<NodeKey, usize>,
     /// Whether there was no memory for chains.
@@ -73,16 +76,16 @@ impl Chains {
         Chains { lacks_memory: true, ..Chains::default() }
     }
 
-    /// Finds the kinds of fills and copies among some nodes.
+    /// Finds the kinds of fills and copies among some nodes, each with whether it is in a body.
     pub(super) fn new(
         device: &Arc<dyn backend::Device>,
         definition: &Definition,
-        nodes: impl Iterator<Item = NodeKey>,
+        nodes: impl Iterator<Item = (NodeKey, bool)>,
     ) -> Result<Chains> {
         let mut found: Vec<(TransferKind, NodeKey)> = Vec::new();
         let mut chains = Chains::default();
-        for node in nodes {
-            let Some(kind) = kind_of(definition, node) else { continue };
+        for (node, in_body) in nodes {
+            let Some(kind) = kind_of(definition, node, in_body) else { continue };
             let known = found.iter().position(|(known, _)| *known == kind);
             let number = known.unwrap_or_else(|| {
                 if found.len() < MOST_KINDS {
@@ -97,39 +100,47 @@ impl Chains {
         let mut scratch = Scratch { device, sizes: FxHashMap::default(), memory: FxHashMap::default() };
         found.iter().for_each(|(kind, _)| scratch.reserve(*kind));
         for (kind, node) in found {
-            chains.transfers.push(on_scratch(definition.node(node).operation(), kind, &mut scratch)?);
+            let transfer = on_scratch(definition.node(node).operation(), kind, &mut scratch)?;
+            chains.transfers.push((transfer, kind.in_body));
         }
         Ok(chains)
     }
 
-    /// Returns all chains in the order in which they run. [`Chains::switching`] takes the times in
-    /// this order.
-    pub(super) fn in_order(&self) -> Vec<Vec<Link>> {
-        if self.transfers.is_empty() {
-            return Vec::new();
-        }
+    /// Returns the fill or copy of the kind with this number.
+    pub(super) fn transfer(&self, kind: usize) -> &Operation {
+        &self.transfers[kind].0
+    }
+
+    /// Returns the chains of one round, in bodies or elsewhere, in the order in which they run.
+    pub(super) fn round(&self, in_body: bool) -> Vec<Vec<Link>> {
         let mut round = vec![vec![Link::Kernel; 2]];
-        for kind in 0..self.transfers.len() {
+        for kind in self.kinds_in(in_body) {
             let it = Link::Transfer(kind);
             round.extend([vec![it], vec![it; IN_ROW], vec![Link::Kernel, it, Link::Kernel]]);
         }
+        if round.len() == 1 {
+            return Vec::new();
+        }
         let with_kernels = |chain: Vec<Link>| std::iter::repeat_n(vec![Link::Kernel], BEFORE).chain([chain]);
-        let rounds = std::iter::repeat_n(round, ROUNDS).flatten();
-        rounds.flat_map(with_kernels).collect()
+        round.into_iter().flat_map(with_kernels).collect()
     }
 
-    /// Returns what going to each fill and copy and back takes, from the times of the chains.
-    pub(super) fn switching(&self, times: &[u64], cost: Cost) -> FxHashMap<NodeKey, Switching> {
-        let in_round = 1 + 3 * self.transfers.len();
-        let times: Vec<u64> = times.iter().skip(BEFORE).step_by(BEFORE + 1).copied().collect();
-        let at = |place: usize| -> Vec<u64> { times.iter().skip(place).step_by(in_round).copied().collect() };
-        let kernels = at(0);
-        let each: Vec<Switching> = (0..self.transfers.len())
-            .map(|kind| {
-                let [one, two, between] = [1, 2, 3].map(|place| at(3 * kind + place));
-                Switching::of_chains([&one, &two, &kernels, &between], cost)
-            })
-            .collect();
+    fn kinds_in(&self, in_body: bool) -> impl Iterator<Item = usize> {
+        (0..self.transfers.len()).filter(move |&kind| self.transfers[kind].1 == in_body)
+    }
+
+    /// Returns what going to each fill and copy and back takes. `times` has the times of each chain
+    /// of a [`round`](Chains::round), outside of bodies and in them.
+    pub(super) fn switching(&self, times: [&[Vec<u64>]; 2], cost: Cost) -> FxHashMap<NodeKey, Switching> {
+        let mut each = vec![Switching::default(); self.transfers.len()];
+        for (times, in_body) in times.into_iter().zip([false, true]) {
+            let measured: Vec<&[u64]> =
+                times.iter().skip(BEFORE).step_by(BEFORE + 1).map(|times| &times[..]).collect();
+            let Some((kernels, transfers)) = measured.split_first() else { continue };
+            for (kind, chains) in self.kinds_in(in_body).zip(transfers.chunks_exact(3)) {
+                each[kind] = Switching::of_chains([chains[0], chains[1], kernels, chains[2]], cost);
+            }
+        }
         self.kinds.iter().map(|(&node, &kind)| (node, each[kind])).collect()
     }
 }
@@ -141,9 +152,10 @@ fn distance(one: TransferKind, other: TransferKind) -> u32 {
         + differs(one.has_rows != other.has_rows, 100)
         + differs((one.to, one.from) != (other.to, other.from), 1_000)
         + differs(one.is_copy != other.is_copy, 10_000)
+        + differs(one.in_body != other.in_body, 100_000)
 }
 
-fn kind_of(definition: &Definition, node: NodeKey) -> Option<TransferKind> {
+fn kind_of(definition: &Definition, node: NodeKey, in_body: bool) -> Option<TransferKind> {
     let memory = |region: &Region| match &region.base {
         Base::Allocation(allocation) => Some(allocation.kind()),
         &Base::AllocNode(node) => definition.node(node).operation().as_alloc().map(|alloc| alloc.kind),
@@ -154,12 +166,12 @@ fn kind_of(definition: &Definition, node: NodeKey) -> Option<TransferKind> {
     Some(match operation {
         Operation::Memset(fill) => {
             let to = memory(&fill.dst)?;
-            TransferKind { to, from: None, is_copy: false, has_rows: fill.height > 1, size }
+            TransferKind { to, from: None, is_copy: false, has_rows: fill.height > 1, size, in_body }
         }
         Operation::Memcpy(copy) => {
             let (to, from) = (memory(&copy.dst.region)?, memory(&copy.src.region));
             let has_rows = copy.height > 1 || copy.depth > 1;
-            TransferKind { to, from, is_copy: true, has_rows, size }
+            TransferKind { to, from, is_copy: true, has_rows, size, in_body }
         }
         _ => return None,
     })

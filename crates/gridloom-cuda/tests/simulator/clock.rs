@@ -14,6 +14,8 @@ pub struct Times {
     pub copy: u64,
     /// What going from a kernel to a fill or copy, or back, takes.
     pub switch: u64,
+    /// The same in the body of a conditional.
+    pub switch_in_body: u64,
 }
 
 struct Clock {
@@ -46,7 +48,7 @@ impl Drop for FixedTimes {
 }
 
 /// Adds what a node takes, before it runs.
-pub fn spend(work: &Work) {
+pub fn spend(work: &Work, in_body: bool) {
     let mut clock = CLOCK.lock();
     let Some(Clock { times, now, is_at_transfers }) = &mut *clock else { return };
     let (own, is_transfer) = match work {
@@ -55,7 +57,8 @@ pub fn spend(work: &Work) {
         Work::Copy(_) => (times.copy, true),
         _ => return,
     };
-    *now += own + if is_transfer == *is_at_transfers { 0 } else { times.switch };
+    let switch = if in_body { times.switch_in_body } else { times.switch };
+    *now += own + if is_transfer == *is_at_transfers { 0 } else { switch };
     *is_at_transfers = is_transfer;
 }
 

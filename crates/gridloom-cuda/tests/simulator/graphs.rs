@@ -675,13 +675,13 @@ impl Launch {
                 use_event(*event);
                 recording.reach();
             } else if node.enabled {
+                clock::spend(&node.work, self.graphs[&graph].is_body);
                 self.run_node(&node.work);
             }
         }
     }
 
     fn run_node(&self, work: &Work) {
-        clock::spend(work);
         match work {
             Work::Nothing | Work::Record(_) | Work::Alloc { .. } | Work::Free(_) => {}
             Work::Child(graph) => self.run(*graph),

@@ -2,13 +2,13 @@
 //! fill or a copy and back, as GPUs do.
 
 use gridloom::prelude::*;
-use gridloom::{Optimizations, Profile};
+use gridloom::{Optimizations, Profile, ProfileOptions};
 
 use crate::profiles::check;
 use crate::simulator::{FixedTimes, Times};
 use crate::support::{GraphKernels, for_each_device};
 
-const TIMES: Times = Times { kernel: 700, fill: 900, copy: 1300, switch: 2100 };
+const TIMES: Times = Times { kernel: 700, fill: 900, copy: 1300, switch: 2100, switch_in_body: 400 };
 
 /// Profiles a graph, and launches it without.
 fn profile_and_launch(graph: &Graph, kernels: &GraphKernels, clock: &FixedTimes) -> Result<(Profile, u64)> {
@@ -116,15 +116,21 @@ fn fills_in_loops_have_their_own_time_in_every_pass() {
         let graph = Graph::new(device);
         let repeat = graph.repeat(300)?.named("loop")?;
         let add = kernels.bump(&repeat.body(), &value, 1)?.named("add")?;
-        add.memset(&other, 7i32)?.named("fill")?;
+        let fill = add.memset(&other, 7i32)?.named("fill")?;
+        fill.memcpy(&value, &other)?.named("copy")?;
+        // The same nodes elsewhere are reached in another way.
+        let outside = repeat.memset(&other, 7i32)?.named("fill outside")?;
+        outside.memcpy(&value, &other)?.named("copy outside")?;
         let executable = graph.instantiate()?;
-        let options = gridloom::ProfileOptions::new().max_runs(100);
+        let options = ProfileOptions::new().max_runs(100);
         let profile = executable.profile_with(&kernels.stream, &options)?;
         assert_eq!(
             (each(&profile, "add"), each(&profile, "fill")),
             (TIMES.kernel, TIMES.fill),
             "{profile:#}"
         );
+        assert_eq!((each(&profile, "copy"), each(&profile, "copy outside")), (TIMES.copy, TIMES.copy));
+        assert_eq!(each(&profile, "fill outside"), TIMES.fill);
         assert_eq!(profile.node("fill").map(|row| (row.runs, row.min_ns, row.max_ns)), Some((300, 900, 900)));
         Ok(())
     });
