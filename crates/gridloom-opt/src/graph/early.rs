@@ -19,6 +19,11 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     for &(from, to) in &edges {
         context.single(from)?.call.prefix.trigger = true;
         context.single(to)?.call.prefix.wait = true;
+        // A fault inside names its line, which the passes of a loop then no longer have in common.
+        let unrolls = !context.profile.names_faults && !crate::is_without("unrolling");
+        for key in [from, to] {
+            context.single(key)?.call.prefix.unroll = unrolls;
+        }
         let (from, to) = (context.handles[&from].clone(), context.handles[&to].clone());
         graph.remove_edge(&from, &to)?;
         graph.add_edge(&from, &to, EdgeKind::Programmatic)?;

@@ -286,8 +286,10 @@ impl Context<'_> {
     }
 
     fn visit_early(&mut self, graph: &Graph) -> Result<()> {
-        for body in inner_graphs(graph)? {
-            self.visit_early(&body)?;
+        if !crate::is_without("early-bodies") {
+            for body in inner_graphs(graph)? {
+                self.visit_early(&body)?;
+            }
         }
         early::run(self, graph)
     }

@@ -96,7 +96,9 @@ impl Needs {
             let fits = threads * u64::from(slots) <= most.into()
                 && self.static_shared.next_multiple_of(128) * u64::from(slots) <= MAX_STATIC_SHARED
                 && self.barriers.saturating_mul(slots) < 15
-                && (slots == 1 || self.is_light);
+                && (slots == 1
+                    || self.is_light
+                    || crate::experiment("GRIDLOOM_OPTIMIZE_PACKED_CHAINS").is_some());
             fits.then_some(Team { blocks, slots, shared, barrier })
         };
         if let Some(team) = team(1, blocks, TeamBarrier::Block) {
@@ -168,6 +170,7 @@ impl Run {
         let packs = self.controls.iter().any(is_loop);
         // A loop of one kernel.
         let waits = packs && self.replaced.len() == 1 && self.controls.len() == 1 && steps == 1;
+        let packs = packs || crate::experiment("GRIDLOOM_OPTIMIZE_PACKED_CHAINS").is_some();
         Allowed { packs: packs || context.profile.without_clusters, waits }
     }
 
@@ -232,9 +235,11 @@ impl Run {
         let ([blocks, 1, 1], Some([threads, 1, 1])) = (candidate.grid, candidate.block) else {
             return Err("its grid is not along x".into());
         };
-        let shape = |other: &Candidate| (other.grid, other.block) == (candidate.grid, candidate.block);
+        let narrow = !crate::is_without("narrow-steps");
+        let shape =
+            |other: &Candidate| other.block == candidate.block && (narrow || other.grid == candidate.grid);
         if self.nodes.len() == MAX_THREAD_STEPS || !self.candidates.iter().all(shape) {
-            return Err("its grid has another shape than that of the others".into());
+            return Err("its blocks have another shape than those of the others".into());
         }
         let sets = |other: &Candidate| other.source.sets_conditions();
         if sets(candidate) && self.candidates.iter().any(sets) {

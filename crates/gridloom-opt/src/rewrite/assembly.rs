@@ -6,6 +6,7 @@ mod finish;
 mod inline;
 mod link;
 mod slots;
+mod unroll;
 
 use std::sync::Arc;
 

@@ -56,6 +56,8 @@ pub struct Prefix {
     pub gates: Vec<Gate>,
     /// Stores conditions, with a mark, at the address that is passed as their handle.
     pub stored_conditions: bool,
+    /// Lets loops make several passes between two tests, so that their loads are under way together.
+    pub unroll: bool,
 }
 
 impl Prefix {
@@ -88,7 +90,7 @@ pub fn prefixed(source: &KernelSource, prefix: &Prefix) -> Result<Module, String
             write_gate(asm, gate, own);
         }
     };
-    asm.finish_prefixed(source, write, count)
+    asm.finish_prefixed(source, write, count, prefix.unroll)
 }
 
 fn write_gate(asm: &mut Assembly, gate: Gate, params: &[ParamId]) {

@@ -268,8 +268,13 @@ fn check(step: &ProgramStep, own: Option<[u32; 3]>, team: Team) -> Result<(), St
     if directives.maxntid.is_some_and(|max| threads(max) < threads(step.block)) {
         return because("it allows fewer threads (.maxntid)");
     }
-    if team.barrier == TeamBarrier::Thread && (step.grid, Some(step.block)) != ([team.blocks, 1, 1], own) {
-        return because("it has other blocks than the others");
+    if team.barrier == TeamBarrier::Thread {
+        if step.grid[1..] != [1, 1] || Some(step.block) != own {
+            return because("it has other blocks than the others");
+        }
+        if step.grid[0] != team.blocks && kernel.facts().callee_reads_place {
+            return because("a function that it calls reads the number of blocks");
+        }
     }
     if threads(step.grid) > u64::from(team.blocks) * u64::from(team.slots) {
         return because("it has more blocks than run at once");

@@ -296,7 +296,7 @@ fn a_graph_without_anything_to_gain_stays_as_written_and_says_so() {
         kernels.run(&executable);
         assert_eq!(executable.report().not_optimized, [("the graph".into(), "it has one node".into())]);
         let two = Graph::new(&kernels.device);
-        two.add(&[], kernels.mix(&x, 1, 600, 1)).unwrap().add(kernels.mix(&x, 1, 599, 1)).unwrap();
+        two.add(&[], kernels.mix(&x, 1, 600, 1)).unwrap().add(kernels.mix(&x, 1, 599, 2)).unwrap();
         let executable = automatic(&two, 0);
         let start = Instant::now();
         while !executable.report().not_optimized[0].1.contains("nothing to gain") {

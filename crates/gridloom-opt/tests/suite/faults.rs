@@ -195,7 +195,12 @@ fn a_fault_in_a_loop_or_a_branch_names_the_node_of_its_body() {
                     let body = node.bodies().unwrap().remove(0);
                     let first = body.add(&[], faulty.launch(name, 0, shape, (NOBODY, NOBODY))).unwrap();
                     let failing = first.add(faulty.launch(name, 0, shape, (blocks - 1, 9))).unwrap();
-                    faulty.check(&graph, &[GPU, PACKED_GPU, WIDE_GPU], &failing, wanted);
+                    faulty.check(
+                        &graph,
+                        &[GPU, PACKED_GPU, Profile { names_faults: true, ..WIDE_GPU }],
+                        &failing,
+                        wanted,
+                    );
                 }
             }
         }

@@ -106,7 +106,7 @@ pub(crate) const PACKED_GPU: Profile =
     Profile { resident_blocks: 8, packed_threads: 1024, without_clusters: true, ..GPU };
 
 /// As [`PACKED_GPU`], with as many blocks as possible where several run a program.
-pub(crate) const WIDE_GPU: Profile = Profile { packed_threads: 64, ..PACKED_GPU };
+pub(crate) const WIDE_GPU: Profile = Profile { packed_threads: 64, names_faults: false, ..PACKED_GPU };
 
 pub(crate) fn optimized(graph: &Graph, wanted: Optimizations) -> Executable {
     optimized_for(GPU, graph, wanted)

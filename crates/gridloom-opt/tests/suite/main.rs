@@ -19,3 +19,4 @@ mod random;
 mod reports;
 mod teams;
 mod threads;
+mod unrolled;

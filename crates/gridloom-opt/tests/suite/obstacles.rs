@@ -179,7 +179,7 @@ fn blocks_of_other_shapes_and_kernels_of_many_blocks_are_named() {
     for kernels in Kernels::all() {
         let x = kernels.words(&[1; 64]);
         let graph = Graph::new(&kernels.device);
-        graph.add(&[], kernels.mix(&x, 1, 2, 32)).unwrap().add(kernels.mix(&x, 1, 1, 32)).unwrap();
+        graph.add(&[], kernels.mix(&x, 1, 2, 32)).unwrap().add(kernels.mix(&x, 1, 1, 16)).unwrap();
         let executable = optimized(&graph, only(Optimization::Chains));
         assert!(reasons(&executable)[0].contains("it has 2 blocks"), "{:?}", executable.report());
         let big = kernels.words(&[1; 1200]);

@@ -59,7 +59,7 @@ fn a_node_that_does_not_join_those_before_it_says_why() {
     for kernels in Kernels::all() {
         let x = kernels.words(&[1; 128]);
         let graph = Graph::new(&kernels.device);
-        let first = graph.add(&[], kernels.mix(&x, 1, 1, 32)).unwrap();
+        let first = graph.add(&[], kernels.mix(&x, 1, 1, 16)).unwrap();
         let second = first.add(kernels.mix(&x, 2, 4, 32)).unwrap();
         let executable = optimized(&graph, only(Optimization::Chains));
         let report = check(&executable, &[first, second.clone()]);

@@ -189,3 +189,27 @@ fn a_single_pointer_that_changes_to_overlapping_memory_brings_the_order_back() {
         }
     }
 }
+
+#[test]
+fn kernels_with_fewer_blocks_join_those_with_more() {
+    for kernels in Kernels::all() {
+        let (x, y) = (kernels.words(&[5; 600]), kernels.words(&[7; 600]));
+        let graph = Graph::new(&kernels.device);
+        let steps = [(&x, 9), (&y, 2), (&x, 1), (&y, 5), (&x, 9)];
+        let mut last = graph.add(&[], kernels.mix(&x, 1, 7, 64)).unwrap();
+        for (by, (data, blocks)) in steps.into_iter().enumerate() {
+            last = last.add(kernels.mix(data, by as u32 + 2, blocks, 64)).unwrap();
+        }
+        let plain = graph.instantiate().unwrap();
+        kernels.run(&plain);
+        let expected = [kernels.read(&x), kernels.read(&y)];
+        for (memory, word) in [(&x, 5u32), (&y, 7)] {
+            kernels.device.write(&**memory, 0, &word.to_le_bytes().repeat(600)).unwrap();
+        }
+        let executable = optimized(&graph, only(Optimization::Chains));
+        let report = executable.report().optimized.join("\n");
+        assert!(report.contains("6 steps of each thread by itself"), "{report}");
+        kernels.run(&executable);
+        assert_eq!([kernels.read(&x), kernels.read(&y)], expected);
+    }
+}

@@ -9,11 +9,14 @@ use gridloom_ptx::{
 };
 use rustc_hash::FxHashSet;
 
+use super::unroll::unroll;
 use crate::rewrite::Sections;
 use crate::rewrite::source::KernelSource;
 
 use super::{Assembly, Refusal, SMALL_PARAMETERS, bytes, make_coherent};
 
+/// The registers of each thread with which a multiprocessor has room for the largest blocks.
+const REGISTERS_OF_LARGEST_BLOCK: u32 = 64;
 /// The most static shared memory of a kernel.
 const MAX_STATIC_SHARED: u64 = 48 << 10;
 
@@ -114,6 +117,7 @@ impl Assembly {
         source: &KernelSource,
         prefix: impl FnOnce(&mut Assembly, &[ParamId]),
         parameters: usize,
+        unrolls: bool,
     ) -> Result<Module, Refusal> {
         self.link(source)?;
         let key = Arc::as_ptr(source.module()) as usize;
@@ -157,9 +161,12 @@ impl Assembly {
         }
         // The prefix is written after the body's registers are in place, so that its own registers
         // follow them.
-        let instructions = std::mem::take(&mut body.instructions);
         self.body = *body;
         self.name_glue();
+        if unrolls && unroll(&mut self) {
+            give_registers(&mut function.directives);
+        }
+        let instructions = std::mem::take(&mut self.body.instructions);
         let first_label = self.body.labels.len();
         prefix(&mut self, &added);
         let shift = self.body.instructions.len() as u32;
@@ -172,5 +179,19 @@ impl Assembly {
         self.body.instructions.extend(instructions);
         function.body = Some(Box::new(std::mem::take(&mut self.body)));
         self.finish_with(function)
+    }
+}
+
+/// Lets an assembler use more registers than those with which most blocks run side by side, for
+/// loads that are under way together. Every block that could run before still can.
+fn give_registers(directives: &mut Directives) {
+    let Directives { maxntid, reqntid, minnctapersm, maxnctapersm, maxnreg, .. } = directives;
+    if minnctapersm.is_some() || maxnctapersm.is_some() || maxnreg.is_some() {
+        return;
+    }
+    if maxntid.is_some() || reqntid.is_some() {
+        *minnctapersm = Some(1);
+    } else {
+        *maxnreg = Some(REGISTERS_OF_LARGEST_BLOCK);
     }
 }
