@@ -16,6 +16,7 @@ mod graphs;
 mod obstacles;
 mod programs;
 mod random;
+mod random_elements;
 mod reports;
 mod teams;
 mod threads;

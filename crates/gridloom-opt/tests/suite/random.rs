@@ -16,10 +16,10 @@ use crate::automatic::automatic;
 use crate::graphs::{GPU, Kernels, PACKED_GPU, WIDE_GPU, copy, fill, only, optimized_for, pointer, value};
 
 /// A small generator of random numbers, the same on every machine.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
             random.below(2);
@@ -27,14 +27,14 @@ impl Random {
         random
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % bound
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 }
@@ -346,7 +346,7 @@ const KINDS: [&str; 12] = [
     "µs a pass instead",
 ];
 
-fn count(variable: &str, default: u64) -> u64 {
+pub(crate) fn count(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
