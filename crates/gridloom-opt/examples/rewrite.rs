@@ -73,6 +73,13 @@ fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> s
                 write(&format!("{form}-loop"), name, looped.map(|rewritten| rewritten.text()))?;
             }
         }
+        let smaller = ProgramStep { kernel: kernel.clone(), grid: [1; 3], block: [32, 1, 1] };
+        let mixed = [steps[0].clone(), smaller.clone(), steps[0].clone(), smaller];
+        write("mixed", name, block_program(&mixed, None, LIMIT).map(|rewritten| rewritten.text()))?;
+        let narrow = [8, 2, 8].map(|blocks| ProgramStep { grid: [blocks, 1, 1], ..wide[0].clone() });
+        let team = Team { blocks: 8, slots: 1, shared: 128, barrier: TeamBarrier::Thread };
+        let parts = [Part::Step(0), Part::Step(1), Part::Step(2)];
+        write("narrow", name, team_program(&narrow, &parts, team, LIMIT).map(|rewritten| rewritten.text()))?;
         let early = Prefix { trigger: true, wait: true, ..Prefix::default() };
         write("early", name, prefixed(kernel, &early).map(|module| module.to_string()))?;
         let unrolled = Prefix { unroll: true, ..early };

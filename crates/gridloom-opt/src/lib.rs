@@ -113,13 +113,3 @@ unsafe impl Optimizer for GraphOptimizer {
         Box::new(AutomaticExecutable::new(device, plain, options, settings))
     }
 }
-
-/// Returns whether an experiment leaves something out.
-pub(crate) fn is_without(what: &str) -> bool {
-    std::env::var("GRIDLOOM_OPTIMIZE_WITHOUT").is_ok_and(|all| all.split(',').any(|name| name == what))
-}
-
-/// Returns a number that an experiment sets.
-pub(crate) fn experiment(name: &str) -> Option<u32> {
-    std::env::var(name).ok()?.parse().ok()
-}

@@ -172,7 +172,6 @@ fn step_time(team: Team) -> f64 {
         TeamBarrier::Block if team.slots == 1 => 0.19,
         TeamBarrier::Block => 0.25,
         TeamBarrier::Cluster if team.slots == 1 => 0.55,
-        TeamBarrier::Cluster if crate::experiment("GRIDLOOM_OPTIMIZE_PACKED_CHAINS").is_some() => 0.6,
         TeamBarrier::Cluster => 0.8,
         TeamBarrier::Grid => 1.15,
         TeamBarrier::Thread => 0.1,

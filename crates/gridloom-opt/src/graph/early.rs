@@ -20,7 +20,7 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
         context.single(from)?.call.prefix.trigger = true;
         context.single(to)?.call.prefix.wait = true;
         // A fault inside names its line, which the passes of a loop then no longer have in common.
-        let unrolls = !context.profile.names_faults && !crate::is_without("unrolling");
+        let unrolls = !context.profile.names_faults;
         for key in [from, to] {
             context.single(key)?.call.prefix.unroll = unrolls;
         }

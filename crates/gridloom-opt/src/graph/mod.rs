@@ -96,11 +96,7 @@ impl Profile {
             costly_conditionals: is_gpu,
             max_batched_blocks,
             max_batched_instructions: (!is_gpu).then_some(200),
-            max_argument_bytes: if is_gpu {
-                crate::experiment("GRIDLOOM_OPTIMIZE_ARGUMENT_BYTES").unwrap_or(4096)
-            } else {
-                u32::MAX
-            },
+            max_argument_bytes: if is_gpu { 2048 } else { u32::MAX },
             counts_passes: !is_gpu,
             cluster_blocks: cluster_blocks(capability, property("clusters") == Some("1")),
             resident_blocks: processors

@@ -286,10 +286,8 @@ impl Context<'_> {
     }
 
     fn visit_early(&mut self, graph: &Graph) -> Result<()> {
-        if !crate::is_without("early-bodies") {
-            for body in inner_graphs(graph)? {
-                self.visit_early(&body)?;
-            }
+        for body in inner_graphs(graph)? {
+            self.visit_early(&body)?;
         }
         early::run(self, graph)
     }

@@ -96,9 +96,7 @@ impl Needs {
             let fits = threads * u64::from(slots) <= most.into()
                 && self.static_shared.next_multiple_of(128) * u64::from(slots) <= MAX_STATIC_SHARED
                 && self.barriers.saturating_mul(slots) < 15
-                && (slots == 1
-                    || self.is_light
-                    || crate::experiment("GRIDLOOM_OPTIMIZE_PACKED_CHAINS").is_some());
+                && (slots == 1 || self.is_light);
             fits.then_some(Team { blocks, slots, shared, barrier })
         };
         if let Some(team) = team(1, blocks, TeamBarrier::Block) {
@@ -170,7 +168,6 @@ impl Run {
         let packs = self.controls.iter().any(is_loop);
         // A loop of one kernel.
         let waits = packs && self.replaced.len() == 1 && self.controls.len() == 1 && steps == 1;
-        let packs = packs || crate::experiment("GRIDLOOM_OPTIMIZE_PACKED_CHAINS").is_some();
         Allowed { packs: packs || context.profile.without_clusters, waits }
     }
 
@@ -235,9 +232,7 @@ impl Run {
         let ([blocks, 1, 1], Some([threads, 1, 1])) = (candidate.grid, candidate.block) else {
             return Err("its grid is not along x".into());
         };
-        let narrow = !crate::is_without("narrow-steps");
-        let shape =
-            |other: &Candidate| other.block == candidate.block && (narrow || other.grid == candidate.grid);
+        let shape = |other: &Candidate| other.block == candidate.block;
         if self.nodes.len() == MAX_THREAD_STEPS || !self.candidates.iter().all(shape) {
             return Err("its blocks have another shape than those of the others".into());
         }

@@ -18,6 +18,7 @@ mod programs;
 mod random;
 mod random_elements;
 mod reports;
+mod shapes;
 mod teams;
 mod threads;
 mod unrolled;

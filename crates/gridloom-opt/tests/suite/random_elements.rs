@@ -112,7 +112,9 @@ fn write_kernel(text: &mut String, number: u64, reads: Reads, random: &mut Rando
         Reads::Element => {
             text.push_str("mul.wide.u32 %o, %w, 4; add.s64 %e, %f, %o; ld.global.nc.u32 %v, [%e];\n");
         }
-        Reads::Next => text.push_str("mul.wide.u32 %o, %w, 4; add.s64 %e, %f, %o; ld.global.u32 %v, [%e+4];\n"),
+        Reads::Next => {
+            text.push_str("mul.wide.u32 %o, %w, 4; add.s64 %e, %f, %o; ld.global.u32 %v, [%e+4];\n")
+        }
         Reads::First => text.push_str("ld.global.u32 %v, [%f];\n"),
         Reads::Reversed => text.push_str(
             "sub.s32 %x, 320, %w; mul.wide.s32 %o, %x, 4; add.s64 %e, %f, %o; ld.global.u32 %v, [%e];\n",
@@ -121,7 +123,9 @@ fn write_kernel(text: &mut String, number: u64, reads: Reads, random: &mut Rando
             "mul.wide.u32 %o, %w, 4; add.s64 %e, %f, %o; ld.global.u32 %x, [%e]; rem.u32 %x, %x, 320;
              mul.wide.u32 %o, %x, 4; add.s64 %e, %f, %o; ld.volatile.global.u32 %v, [%e];\n",
         ),
-        Reads::Twice => text.push_str("mul.wide.u32 %o, %w, 8; add.s64 %e, %f, %o; ld.global.u32 %v, [%e];\n"),
+        Reads::Twice => {
+            text.push_str("mul.wide.u32 %o, %w, 8; add.s64 %e, %f, %o; ld.global.u32 %v, [%e];\n")
+        }
         Reads::Pair => text.push_str(
             "mul.wide.u32 %o, %w, 8; add.s64 %e, %f, %o; and.b64 %e, %e, -8; ld.global.v2.u32 {%v, %u}, [%e];
              mad.lo.u32 %v, %v, 3, %u;\n",
@@ -149,7 +153,8 @@ fn write_kernel(text: &mut String, number: u64, reads: Reads, random: &mut Rando
                 "shl.b32 %x, %t, 2; mov.u32 %u, tile; add.u32 %u, %u, %x; st.shared.u32 [%u], %v; bar.sync 0;
                  xor.b32 %x, %x, 4; mov.u32 %u, tile; add.u32 %u, %u, %x; ld.shared.u32 %v, [%u];\n",
             ),
-            _ => text.push_str("setp.lt.u32 %q, %v, 1000; vote.sync.ballot.b32 %u, %q, -1; xor.b32 %v, %v, %u;\n"),
+            _ => text
+                .push_str("setp.lt.u32 %q, %v, 1000; vote.sync.ballot.b32 %u, %q, -1; xor.b32 %v, %v, %u;\n"),
         }
     }
     text.push_str("mad.lo.u32 %v, %v, 31, %by;\n");

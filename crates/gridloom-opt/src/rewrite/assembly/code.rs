@@ -205,11 +205,6 @@ impl Assembly {
         dst
     }
 
-    pub(crate) fn load_to(&mut self, dst: RegId, space: Space, ty: ScalarType, addr: Address) {
-        let access = Box::new(access(space, Order::Weak, addr));
-        self.emit(MemoryOp::Ld { ty, dsts: smallvec![Some(dst)], access });
-    }
-
     pub(crate) fn load_param(&mut self, ty: ScalarType, offset: u64) -> RegId {
         self.load(Space::Param, Order::Weak, ty, param_address(offset))
     }

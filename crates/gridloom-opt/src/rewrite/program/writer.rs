@@ -217,26 +217,6 @@ impl<'a> Writer<'a> {
         self.asm.barrier();
     }
 
-    /// Emits reading all conditions by the first thread of each block, which tells the others, and
-    /// the start of the next phase.
-    fn share_conditions(&mut self) {
-        let Some(phases) = &self.phases else { return };
-        let (leader, values) = (phases.leader, phases.values.clone());
-        let others = self.asm.label();
-        self.asm.branch_if(leader, true, others);
-        for (number, &value) in values.iter().enumerate() {
-            self.read_condition(number);
-            let word = self.condition_word(number as u32);
-            self.asm.store(None, Space::Shared, ScalarType::U32, word, value.into());
-        }
-        self.asm.place(others);
-        self.next_phase();
-        for (number, &value) in values.iter().enumerate() {
-            let word = self.condition_word(number as u32);
-            self.asm.load_to(value, Space::Shared, ScalarType::U32, word);
-        }
-    }
-
     /// Emits reading a condition: its value changes if a step set it in the current phase.
     fn read_condition(&mut self, number: usize) -> Option<RegId> {
         let phases = self.phases.as_ref()?;
@@ -319,18 +299,17 @@ impl<'a> Writer<'a> {
         let u32s = ScalarType::U32;
         match &self.place {
             None if self.is_narrow(step) => {
-                let (block, count) = (special(DimSpecial::CtaId, Dim::X), step.grid[0]);
-                let idle = self.asm.compare(Compare::Ge, u32s, block, int(count.into()));
+                let block = self.asm.mov(u32s, special(DimSpecial::CtaId, Dim::X));
+                let idle = self.asm.compare(Compare::Ge, u32s, block.into(), int(step.grid[0].into()));
                 self.asm.branch_if(idle, false, after);
-                let block = self.asm.mov(u32s, block);
                 let index = coordinates(&mut self.asm, block, step.grid);
                 let count = step.grid.map(|extent| self.asm.mov(u32s, int(extent.into())));
                 how.index = BlockIndex::Registers { index, count };
             }
             None if step.block == self.block => {}
             None => {
-                let tid = special(DimSpecial::Tid, Dim::X);
-                let idle = self.asm.compare(Compare::Ge, u32s, tid, int(step.block[0].into()));
+                let tid = self.asm.mov(u32s, special(DimSpecial::Tid, Dim::X));
+                let idle = self.asm.compare(Compare::Ge, u32s, tid.into(), int(step.block[0].into()));
                 self.asm.branch_if(idle, false, after);
                 how.block = Some(step.block);
             }
@@ -449,14 +428,10 @@ impl<'a> Writer<'a> {
                     self.barrier();
                     return value;
                 }
-                if crate::is_without("leader-reads") {
-                    let all = self.phases.as_ref().map_or(0, |phases| phases.values.len());
-                    let values: Vec<_> = (0..all).map(|number| self.read_condition(number)).collect();
-                    self.next_phase();
-                    return values[number as usize];
-                }
-                self.share_conditions();
-                return self.phases.as_ref().map(|phases| phases.values[number as usize]);
+                let all = self.phases.as_ref().map_or(0, |phases| phases.values.len());
+                let values: Vec<_> = (0..all).map(|number| self.read_condition(number)).collect();
+                self.next_phase();
+                return values[number as usize];
             }
             LoopTest::Condition(number) => (Space::Shared, self.condition_word(number)),
         };

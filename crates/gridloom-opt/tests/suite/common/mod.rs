@@ -9,6 +9,8 @@ use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
 use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
 use gridloom_opt::rewrite::{KernelSource, Rewritten, Team, TeamBarrier};
+use gridloom_ptx::Operand;
+use gridloom_ptx::op::{ConvertOp, Op, OperandRef};
 
 /// Returns the CPU device with each of its engines.
 pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
@@ -111,6 +113,7 @@ fn run_rewritten(
     is_cooperative: bool,
 ) -> Result<(), String> {
     assert_eq!(gridloom_ptx::check(&rewritten.module), []);
+    check_special_registers(&rewritten.module);
     let text = rewritten.text();
     let again = gridloom_ptx::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(gridloom_ptx::check(&again), [], "{text}");
@@ -122,4 +125,18 @@ fn run_rewritten(
     let mut config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
     config.cooperative = is_cooperative;
     launch_with(device, &kernel, config, &params).map_err(|error| format!("{error}\n{text}"))
+}
+
+/// Checks that special registers are read by `mov` only. Assemblers take them nowhere else.
+pub(crate) fn check_special_registers(module: &gridloom_ptx::Module) {
+    let bodies = module.functions().filter_map(|(_, function)| function.body.as_ref());
+    for instruction in bodies.flat_map(|body| &body.instructions) {
+        if matches!(instruction.op, Op::Convert(ConvertOp::Mov { .. } | ConvertOp::Cvt(_))) {
+            continue;
+        }
+        instruction.op.for_each_operand(&mut |operand, _| {
+            let is_special = matches!(operand, OperandRef::Src(Operand::Special(_)));
+            assert!(!is_special, "{:?} reads a special register", instruction.op);
+        });
+    }
 }
