@@ -9,7 +9,7 @@
 //! ([`Team`](crate::rewrite::Team)), in the outermost graph only: several blocks of a step side by
 //! side in one block, a cluster, or for a loop as many blocks as the device runs at once.
 //!
-//! Where no thread accesses what another one writes, consecutive kernels of the same grid become
+//! Where no thread accesses what another one writes, consecutive kernels with the same block become
 //! one in which each thread makes all steps by itself. That depends on the memory that is passed,
 //! so a change of it needs another look.
 //!

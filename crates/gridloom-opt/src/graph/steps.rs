@@ -40,7 +40,7 @@ pub(super) enum Width {
     Block,
     /// Several that run at once.
     Team,
-    /// Those of every step, which have the same. No thread needs what another one wrote.
+    /// Those of the widest step. All have the same threads, and none needs what another one wrote.
     Threads,
 }
 

@@ -15,8 +15,8 @@ pub enum TeamBarrier {
     Cluster,
     /// A counter in memory. The launch is cooperative, so that all blocks run at once.
     Grid,
-    /// Nothing: a thread accesses nothing that another thread writes. Every step has the blocks and
-    /// threads of the launch.
+    /// Nothing: a thread accesses nothing that another thread writes. Every step has the threads of
+    /// the launch, and its blocks or the first of them.
     Thread,
 }
 
