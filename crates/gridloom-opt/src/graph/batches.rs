@@ -65,7 +65,7 @@ fn fuse(context: &mut Context<'_>, graph: &Graph, members: Vec<(NodeKey, Candida
             );
             context.done(description, nodes);
         }
-        Err(reason) => nodes.iter().for_each(|&node| context.survey.note(node, reason.clone())),
+        Err(reason) => nodes.iter().for_each(|&node| context.survey.note_failure(node, &reason)),
     }
     Ok(())
 }

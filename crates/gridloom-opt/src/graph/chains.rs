@@ -61,7 +61,7 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
         };
         match outcome {
             Ok(()) => report(context, &run),
-            Err(reason) => run.replaced.iter().for_each(|&node| context.survey.note(node, reason.clone())),
+            Err(reason) => run.replaced.iter().for_each(|&node| context.survey.note_failure(node, &reason)),
         }
     }
     Ok(())

@@ -84,6 +84,17 @@ impl Survey {
         }
     }
 
+    /// Records why a node that was to be changed is not. That counts more than why it did not join
+    /// others before.
+    pub(crate) fn note_failure(&self, node: NodeKey, reason: &str) {
+        let mut reasons = self.reasons.lock();
+        if reasons.nodes.insert(node) {
+            reasons.list.push((node, reason.to_owned()));
+        } else if let Some((_, there)) = reasons.list.iter_mut().find(|(other, _)| *other == node) {
+            reason.clone_into(there);
+        }
+    }
+
     /// Says why no node of the graph is changed.
     pub(crate) fn hold(&mut self, reason: &'static str) {
         self.held = Some(reason);

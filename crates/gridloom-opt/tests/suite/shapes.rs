@@ -173,19 +173,19 @@ fn each_kernel_of_any_shape_in_a_chain_a_fan_and_a_loop_leaves_the_same() {
     for device in devices() {
         let stage = Stage::on(device);
         for name in &stage.names {
-            for shape in 0..SHAPES.len() {
+            for (shape, extents) in SHAPES.iter().enumerate() {
                 let chain = Graph::new(&stage.device);
                 let mut last = chain.add(&[], stage.launch(name, 0, 1, shape)).unwrap();
                 for by in 2..5 {
                     let other = if by == 3 { SHAPES.len() - 1 - shape } else { shape };
                     last = last.add(stage.launch(name, 0, by, other)).unwrap();
                 }
-                stage.compare(&chain, &format!("a chain of {name}, {:?}", SHAPES[shape]));
+                stage.compare(&chain, &format!("a chain of {name}, {extents:?}"));
                 let fan = Graph::new(&stage.device);
                 for data in 0..4 {
                     fan.add(&[], stage.launch(name, data, data as u32 + 1, shape)).unwrap();
                 }
-                stage.compare(&fan, &format!("a fan of {name}, {:?}", SHAPES[shape]));
+                stage.compare(&fan, &format!("a fan of {name}, {extents:?}"));
             }
         }
     }
