@@ -157,3 +157,15 @@ fn a_loop_that_may_do_something_else_stays() {
         assert!(!is_unrolled(4, (step, test), &few), "{step} {test}");
     }
 }
+
+#[test]
+fn a_loop_of_a_long_kernel_stays() {
+    let short = module(4, "add.s32 %c, %c, 1;", "setp.lt.s32 %p, %c, %end;");
+    let long = short.replace(" ret;", &("add.u32 %n, %n, 1;\n".repeat(300) + "ret;"));
+    let prefix = Prefix { unroll: true, ..Prefix::default() };
+    for (text, limit) in [(short, true), (long, false)] {
+        let rewritten = prefixed(&source(&text, "k"), &prefix).unwrap().to_string();
+        assert_eq!(rewritten.matches("ld.global.u32").count() > 1, limit);
+        assert_eq!(rewritten.contains(".maxnreg 64"), limit);
+    }
+}

@@ -17,6 +17,9 @@ use gridloom_ptx::{Guard, Imm, LabelId, Operand, RegId, ScalarType, Space};
 
 use super::{Assembly, int};
 
+/// The most instructions of a kernel. A longer one may need all registers that it can get without
+/// more loads under way.
+const MAX_KERNEL: usize = 300;
 /// The most instructions of a pass.
 const MAX_INSTRUCTIONS: usize = 32;
 /// The most loads of a group of passes.
@@ -46,6 +49,9 @@ struct Loop {
 /// Rewrites the loops of the assembly's body. Returns whether there are any.
 pub(super) fn unroll(asm: &mut Assembly) -> bool {
     let body = &asm.body;
+    if body.instructions.len() > MAX_KERNEL {
+        return false;
+    }
     let backward = |(at, instruction): (usize, &Instruction)| match &instruction.op {
         Op::Control(ControlOp::Bra { target, .. }) if body.target(*target) <= at => {
             find(asm, body.target(*target), at)
