@@ -183,23 +183,72 @@ fn what_programs_cannot_be() {
         ("fn p(&self) {}".to_owned(), "a program is a function, not a method"),
         (body("let z = par(0..n);"), "`par` is the range of a `for` loop"),
         (
-            body("while n > 3 { for i in par(0..n) { y[i] = 1.0; } }"),
-            "the device decides by an integer in its memory",
+            body("while let Some(z) = f(*left) { for i in par(0..n) { y[i] = 1.0; } }"),
+            "the device decides by a value: compute a `bool` before",
         ),
-        (body("while *left > 0 { for i in par(0..n) { y[i] = 1.0; } }"), "write `*flag != 0`"),
-        (body("loop { for i in par(0..n) { y[i] = 1.0; } }"), "ends with `if *flag == 0 { break; }`"),
         (
-            body("for _ in 0..n { for i in par(0..n) { y[i] = 1.0; } }"),
-            "`n` is known when the program is called",
+            body("if let Some(z) = f(n) { for i in par(0..n) { y[i] = 1.0; } }"),
+            "the device decides by a value: compute a `bool` before",
         ),
-        (body("for k in 0..3 { for i in par(0..n) { y[i] = 1.0; } }"), "`for _ in 0..N` with a constant"),
+        (body("loop { for i in par(0..n) { y[i] = 1.0; } }"), "is left by a statement `if … { break; }`"),
+        (
+            body("while n > 3 { for i in par(0..n) { y[i] = 1.0; } if n > 4 { continue; } }"),
+            "is left by a statement `if … { break; }`",
+        ),
+        (
+            body("while n > 3 { for i in par(0..n) { y[i] = 1.0; } if n > 4 { if n > 5 { break; } } }"),
+            "is left by a statement `if … { break; }`",
+        ),
+        (
+            body("'a: while n > 3 { for i in par(0..n) { y[i] = 1.0; } if n > 4 { break 'a; } }"),
+            "is left by a statement `if … { break; }`",
+        ),
+        (
+            body("loop { if n > 4 { for i in par(0..n) { y[i] = 1.0; } break; } }"),
+            "a branch that leaves a loop on the device has no parallel loops",
+        ),
+        (
+            body("if n > 4 { return; } for i in par(0..n) { y[i] = 1.0; }"),
+            "a program runs to its end: put what follows into an `if`",
+        ),
+        (
+            body("for k in 0..*left { for i in par(0..n) { y[i] = 1.0; } *left -= 1; }"),
+            "what this loop goes over changes inside of it: copy the bounds to variables before",
+        ),
+        (
+            body("let mut k = 0; while k < 3 { for i in par(0..n) { y[i] = 1.0; } k += 1; }"),
+            "declare it alone and with its type, `let mut k: T = …`",
+        ),
+        (
+            body("let (a, b): (f32, f32) = (x[0], x[1]); for i in par(0..n) { y[i] = a + b; }"),
+            "declare it alone and with its type",
+        ),
+        (
+            body("let k: f32; k = x[0]; for i in par(0..n) { y[i] = k; }"),
+            "`k` lives on the device from one kernel to the next: give it a value here",
+        ),
+        (
+            body("let k = n; let mut k: f32 = x[0]; for i in par(0..n) { y[i] = k; }"),
+            "`k` is the name of another value already",
+        ),
+        (
+            body("let mut k: i32 = x[0]; for i in par(0..n) { k += 1; y[i] = 1.0; }"),
+            "all threads would write `k`",
+        ),
+        (
+            "fn p(mut n: usize, y: &mut [f32]) { for i in par(0..n) { y[i] = 1.0; } }".to_owned(),
+            "a parameter of a program does not change: remove `mut`",
+        ),
         (body("for i in par(0..n) { for j in par(0..n) { y[j] = 1.0; } }"), "cannot be inside of each other"),
         (body("for i in par(0..n) { if i > 3 { return; } y[i] = 1.0; }"), "a parallel loop cannot be left"),
         (body("for i in par(0..n) { *left = 3; y[i] = 1.0; }"), "all threads would write `left`"),
         (body("for (i, j) in par((1..n, 0..n)) { y[j * n + i] = 1.0; }"), "start at 0"),
         (body("for i in par((0..n, 0..n)) { y[i] = 1.0; }"), "names one index for each of its ranges"),
         (body("for i in par(0..n) { assert!(x[i] > 0.0); }"), "goes over the length of one"),
-        (body("let e = *left; for i in par(0..n) { y[i] = e as f32; }"), "`e` is computed on the device"),
+        (
+            body("let e = f(*left); for i in par(0..n) { y[i] = e as f32; }"),
+            "`e` lives on the device from one kernel to the next",
+        ),
     ] {
         let function = syn::parse_str(&source).expect("it is Rust");
         refused(&program::program(TokenStream::new(), function).to_string(), says);

@@ -392,12 +392,18 @@ pub use gridloom_macros::kernel;
 /// |---|---|
 /// | a parameter `T`; `&[T]`, `&mut [T]`; `&T`, `&mut T`; `&[Atomic<T>]` | a plain value; an array; one value in memory; atomic numbers |
 /// | `for i in par(0..n)`, `for (x, y) in par((0..w, 0..h))`, three ranges likewise | a kernel with a thread for each index |
-/// | `while *flag != 0 { … }`, with `flag: &mut i32` | a loop on the device |
-/// | `loop { …; if *flag == 0 { break; } }` | a loop whose body runs at least once |
-/// | `for _ in 0..N { … }` | a loop of `N` passes |
-/// | `if *flag != 0 { … } else { … }` | a branch on the device |
+/// | `while condition { … }`, `loop { … }` | a loop on the device, left where the condition fails or by a statement `if condition { …; break; }` of its body |
+/// | `for k in 0..n { … }`, also `a..=b`, `.rev()`, `.step_by(s)` | a loop on the device |
+/// | `if condition { … } else { … }` | a branch on the device |
 /// | `let n = x.len();` and other values of arguments | computed in each kernel that uses them |
+/// | `let mut pass: u32 = 0;` and other values that the device computes | a variable in device memory |
 /// | other code | a kernel of one thread |
+///
+/// A condition is any `bool`. `while *flag != 0` with a parameter `flag: &mut i32` costs least: the
+/// loop tests the parameter itself. For others a kernel of one thread writes what the loop tests. A
+/// variable that later kernels use states its type, unless it is clear from the code
+/// (`let first = x[0];`). It has one value at a time, so calls of such a program on several streams
+/// run one after the other.
 ///
 /// A parallel loop writes only the elements at its own index: `a[i]`, or `a[y * width + x]` if the
 /// ranges are `0..width` and `0..height`. It reads an array that it writes only at that index, and

@@ -93,11 +93,11 @@ fn leave_this_loop() {
 
 /// The items of a range or slice from its end.
 #[derive(Clone, Copy)]
-pub struct Rev<I>(I);
+pub struct Rev<I>(pub(super) I);
 
 /// The items of a range or slice with a stride.
 #[derive(Clone, Copy)]
-pub struct StepBy<I>(I, V<usize>);
+pub struct StepBy<I>(pub(super) I, pub(super) V<usize>);
 
 /// The methods of ranges that are not those of iterators.
 pub trait RangeMethods<T: KernelType>: Sized {
@@ -218,7 +218,7 @@ impl<T: Step> Iterate for Rev<RangeInclusive<V<T>>> {
 }
 
 /// Fails the launch where a stride is 0, as `step_by` does.
-fn check_stride(by: V<usize>) {
+pub(super) fn check_stride(by: V<usize>) {
     super::control::require(not(eq(by, lit(0))), "assertion failed: step != 0", current_line());
 }
 

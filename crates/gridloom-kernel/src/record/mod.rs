@@ -19,6 +19,7 @@ pub(crate) mod number;
 mod option;
 mod output;
 mod param;
+mod passes;
 pub(crate) mod recorder;
 pub(crate) mod value;
 
@@ -39,6 +40,7 @@ pub use memory::{ArrayHandle, Slice, SliceElement, SliceIndex, array, repeat};
 pub use number::{Bounded, Euclid, Signed};
 pub use output::{Printed, print, printed};
 pub use param::{Conditional, KernelParam, Read, Share, Value, Write, fuse_products, param, require_block};
+pub use passes::{Passes, has_pass, nth_pass};
 pub use recorder::{Entered, RecordError, at, enter};
 pub use value::{
     Cast, Constant, Dereference, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use gridloom_core::executable::{InstantiateOptions, Replaced};
-use gridloom_core::{Executable, Graph, Stream};
+use gridloom_core::{Executable, Stream};
 use smallvec::SmallVec;
 
 use super::params::{Binding, Bindings};
 use super::plan::{Changed, ComputedShapes, Plan};
-use super::recipe::Recipe;
+use super::sequence::Built;
 use crate::Result;
 
 /// The key of a graph: the values of the call's `Shape` parameters.
@@ -40,6 +40,8 @@ pub(super) struct Entry {
     pub(super) key: Key,
     plan: Arc<Plan>,
     instances: Vec<Instance>,
+    /// Whether it stays at one executable.
+    is_exclusive: bool,
     /// Why the host runs conditionals of the graph, if it does.
     pub(super) hosted: Option<Arc<str>>,
     used: u64,
@@ -65,18 +67,18 @@ pub(super) struct Patched {
 impl Entry {
     pub(super) fn new(
         key: Key,
-        graph: &Graph,
-        recipes: Vec<Recipe>,
+        built: Built,
         bindings: &Bindings,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        crate::graph::check_hazards(graph, crate::HazardCheck::default())?;
+        let Built { graph, recipes, is_exclusive } = built;
+        crate::graph::check_hazards(&graph, crate::HazardCheck::default())?;
         let first = Instance::new(graph.instantiate_with(options)?, bindings.clone());
         let plan = Arc::new(Plan::new(bindings, recipes));
         let mut conditionals = first.executable.report().conditionals.into_iter();
         let hosted = conditionals.find(|conditional| !conditional.native);
         let hosted = hosted.map(|conditional| Arc::from(conditional.reason));
-        Ok(Entry { key, plan, instances: vec![first], hosted, used: 0 })
+        Ok(Entry { key, plan, instances: vec![first], is_exclusive, hosted, used: 0 })
     }
 
     /// Returns the executable if there is only one and its latest launch was on `stream`.
@@ -120,7 +122,7 @@ impl Entry {
         }
         let index = match free {
             Some(index) => index,
-            None if self.instances.len() < most.max(1) => {
+            None if self.instances.len() < most.max(1) && !self.is_exclusive => {
                 let first = &self.instances[0];
                 let another = first.executable.instantiate_again(options)?;
                 let bindings = first.bindings.clone();

@@ -360,9 +360,9 @@ impl<S: Specs> Inner<S> {
             return Ok((cache, false, None));
         }
         drop(cache);
-        let (graph, recipes) = self.describe(bindings)?;
+        let built = self.describe(bindings)?;
         drop(guard);
-        let entry = Entry::new(key.clone(), &graph, recipes, bindings, &self.instantiate_options()?)?;
+        let entry = Entry::new(key.clone(), built, bindings, &self.instantiate_options()?)?;
         let mut cache = self.cache.lock();
         self.counters.count_build();
         let evicted = cache.insert(entry, self.options.max_graphs);
@@ -370,8 +370,8 @@ impl<S: Specs> Inner<S> {
         Ok((cache, true, evicted))
     }
 
-    /// Runs the closure and returns the graph and its recipes.
-    fn describe(&self, bindings: &Bindings) -> Result<(core::Graph, Vec<recipe::Recipe>)> {
+    /// Runs the closure.
+    fn describe(&self, bindings: &Bindings) -> Result<sequence::Built> {
         sequence::build(&self.device, bindings, |sequence, origin| {
             (self.build)(sequence, S::of(origin, bindings))
         })
@@ -379,7 +379,7 @@ impl<S: Specs> Inner<S> {
 
     fn call_eagerly(&self, stream: &core::Stream, bindings: &Bindings) -> Result<()> {
         let guard = BuildGuard::start();
-        let (graph, _) = self.describe(bindings)?;
+        let graph = self.describe(bindings)?.graph;
         drop(guard);
         if stream.is_capturing() {
             // A capture records the graph as one node, so the launch keeps its loops.

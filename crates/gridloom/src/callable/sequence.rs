@@ -17,11 +17,11 @@ use super::operands::{CallArguments, CallMemory, LaunchShape, MemorySlot, Slot};
 use super::params::{Binding, Origin, ParamId, Specs};
 use super::recipe::{KernelRecipe, Recipe, RecipeKind};
 use super::{Callable, MAX_INLINE_DEPTH};
-use crate::buffer::{Element, Memory};
+use crate::buffer::{Buffer, Element, Memory};
 use crate::conditional::While;
 use crate::kernel::{Kernel, Parameters};
 use crate::ops::{After, GraphOps, Ops, fill_value};
-use crate::{Error, ErrorKind, Result};
+use crate::{Device, Error, ErrorKind, Result};
 
 /// What a run of the closure recorded about the dependence on arguments.
 #[derive(Default)]
@@ -30,6 +30,17 @@ struct Recorded {
     /// Conditionals that test a parameter. Their recipes are made last, when their bounds are
     /// known.
     tests: Vec<(Node, ParamId)>,
+    /// Whether the graph has memory of its own, which two launches cannot use at once.
+    has_cells: bool,
+}
+
+/// What a run of the closure built.
+pub(super) struct Built {
+    pub(super) graph: Graph,
+    pub(super) recipes: Vec<Recipe>,
+    /// Whether the graph may have only one executable, because launches of two would use the same
+    /// memory.
+    pub(super) is_exclusive: bool,
 }
 
 /// A sequence of operations. Each depends on the one before.
@@ -79,7 +90,7 @@ pub(super) fn build(
     device: &Arc<dyn backend::Device>,
     bindings: &[Binding],
     closure: impl FnOnce(&Sequence, Origin) -> Result<()>,
-) -> Result<(Graph, Vec<Recipe>)> {
+) -> Result<Built> {
     let origin = Origin::new();
     let sequence = Sequence {
         graph: Graph::new(device),
@@ -100,7 +111,7 @@ pub(super) fn build(
         let what = RecipeKind::Other(Box::new(make));
         recorded.recipes.push(Recipe { node: node.key(), follows: param.bit(), bytes: 0, what });
     }
-    Ok((sequence.graph, recorded.recipes))
+    Ok(Built { graph: sequence.graph, recipes: recorded.recipes, is_exclusive: recorded.has_cells })
 }
 
 /// Returns the region if it holds exactly one integer.
@@ -329,6 +340,14 @@ impl Sequence {
             Some(node) => node.set_name(name),
             None => Err(Error::new(ErrorKind::InvalidState, "there is no operation to name yet")),
         }
+    }
+
+    /// Allocates memory for one value that kernels of this graph pass to each other. From then on
+    /// the graph has one executable, whose launches run one after the other.
+    #[doc(hidden)]
+    pub fn __cell<T: Element>(&self) -> Result<Buffer<T>> {
+        self.recorded.borrow_mut().has_cells = true;
+        Device::from_backend(self.graph.device().clone()).alloc(1)
     }
 
     pub(super) fn device_id(&self) -> backend::DeviceId {
