@@ -293,8 +293,19 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
             }
         }
     }
+    // A slice that is refused is taken for what it should be, so that it is reported once.
+    let mut signature = function.sig.clone();
+    for input in &mut signature.inputs {
+        if let FnArg::Typed(input) = input
+            && let Type::Reference(reference) = &*input.ty
+            && let (true, Type::Slice(slice)) = (reference.mutability.is_some(), &*reference.elem)
+        {
+            let element = &slice.elem;
+            input.ty = syn::parse_quote!(::gridloom::Out<#element>);
+        }
+    }
     let is_unsafe = function.sig.unsafety.is_some() || contains(&function.block, "unsafe");
-    let twin = translate(&function.sig, &function.block, None, &mut errors);
+    let twin = translate(&signature, &function.block, None, &mut errors);
     let (generics, clause) = twin_generics(&function.sig.generics, &mut errors);
     let host = quote! {
         #[allow(dead_code)]
@@ -304,8 +315,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
     let (errors, body) = reported(errors, body);
     let name = &function.sig.ident;
     let text = name.to_string();
-    let types: Vec<&Type> = function
-        .sig
+    let types: Vec<&Type> = signature
         .inputs
         .iter()
         .filter_map(|input| match input {

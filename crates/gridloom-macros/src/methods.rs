@@ -9,7 +9,7 @@ use syn::{
 
 use crate::derive::handle_name;
 use crate::function::{Twin, check_signature, device_function, quiet, reported, translate, twin_generics};
-use crate::names::OPERATORS;
+use crate::names::{ASSIGNING_OPERATORS, OPERATORS};
 
 pub(crate) fn device(attribute: TokenStream, item: Item) -> TokenStream {
     let refuse = |span, message: &str| {
@@ -31,7 +31,6 @@ pub(crate) fn device(attribute: TokenStream, item: Item) -> TokenStream {
 const REFUSED_TRAITS: &[&str] = &[
     "Display",
     "Debug",
-    "Default",
     "Clone",
     "Copy",
     "Drop",
@@ -51,11 +50,6 @@ const REFUSED_TRAITS: &[&str] = &[
     "Ord",
     "Hash",
     "AsRef",
-    "AddAssign",
-    "SubAssign",
-    "MulAssign",
-    "DivAssign",
-    "RemAssign",
     "Fn",
     "FnMut",
     "FnOnce",
@@ -266,9 +260,13 @@ fn device_trait_impl(mut block: ItemImpl) -> TokenStream {
 fn device_impl(block: ItemImpl) -> TokenStream {
     let mut errors = Vec::new();
     let own_type = (*block.self_ty).clone();
-    if let Some((_, path, _)) = block.trait_.clone() {
+    // There is one `Default` of a type, so that its function can be found like a function of the type.
+    let is_default = |path: &syn::Path| crate::names::tail(path, 1) == "Default";
+    if let Some((_, path, _)) = block.trait_.clone().filter(|(_, path, _)| !is_default(path)) {
         let name = crate::names::tail(&path, 1);
-        if let Some((_, op, method)) = OPERATORS.iter().find(|(of_rust, ..)| *of_rust == name) {
+        if let Some((_, op, method)) =
+            OPERATORS.iter().chain(ASSIGNING_OPERATORS).find(|(of_rust, ..)| *of_rust == name)
+        {
             return device_operator(&block, &path, op, method);
         }
         if REFUSED_TRAITS.contains(&name.as_str()) {

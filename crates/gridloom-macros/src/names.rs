@@ -75,10 +75,22 @@ pub(crate) const OPERATORS: &[(&str, &str, &str)] = &[
     ("Not", "OpNot", "not"),
 ];
 
+/// The operators that assign, in the same form.
+pub(crate) const ASSIGNING_OPERATORS: &[(&str, &str, &str)] = &[
+    ("AddAssign", "OpAddAssign", "add_assign"),
+    ("SubAssign", "OpSubAssign", "sub_assign"),
+    ("MulAssign", "OpMulAssign", "mul_assign"),
+    ("DivAssign", "OpDivAssign", "div_assign"),
+    ("RemAssign", "OpRemAssign", "rem_assign"),
+    ("BitAndAssign", "OpBitAndAssign", "bitand_assign"),
+    ("BitOrAssign", "OpBitOrAssign", "bitor_assign"),
+    ("BitXorAssign", "OpBitXorAssign", "bitxor_assign"),
+];
+
 /// Returns the trait of twins that a trait of the standard library asks for.
 pub(crate) fn twin_bound(name: &str) -> Option<&'static str> {
-    let plain = name.strip_suffix("Assign").unwrap_or(name);
-    if let Some((_, twin, _)) = OPERATORS.iter().find(|(of_rust, ..)| *of_rust == plain) {
+    let mut operators = OPERATORS.iter().chain(ASSIGNING_OPERATORS);
+    if let Some((_, twin, _)) = operators.find(|(of_rust, ..)| *of_rust == name) {
         return Some(twin);
     }
     match name {

@@ -21,7 +21,33 @@ fn is_constant(pat: &syn::PatIdent) -> bool {
             && (names::is_constant_name(&name) || names::is_type_name(&name))
 }
 
+/// What the names of a pattern are bound to.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Names {
+    /// Values.
+    Values,
+    /// References, because what is matched is a `&mut`: those of its parts.
+    Parts,
+    /// References, because this is inside of a pattern of a `&mut`.
+    References,
+}
+
 impl Translator {
+    /// Does what `bind` does, for what an expression gives.
+    pub(crate) fn bind_value_of(
+        &mut self,
+        expr: &Expr,
+        pat: &Pat,
+        subject: &TokenStream,
+        otherwise: Option<&Ident>,
+    ) -> TokenStream {
+        let outer =
+            std::mem::replace(&mut self.names, if is_mut(expr) { Names::Parts } else { Names::Values });
+        let bindings = self.bind(pat, subject, otherwise);
+        self.names = outer;
+        bindings
+    }
+
     /// Writes the statements that test a place against a pattern and bind its names. Where it does
     /// not fit, `otherwise` is left; without it the pattern is known to fit.
     pub(crate) fn bind(
@@ -30,6 +56,19 @@ impl Translator {
         subject: &TokenStream,
         otherwise: Option<&Ident>,
     ) -> TokenStream {
+        let outer = self.names;
+        self.names = match (pat, outer) {
+            (Pat::Reference(_), _) => Names::Values,
+            (Pat::Ident(_) | Pat::Paren(_), names) => names,
+            (_, Names::Parts) => Names::References,
+            (_, names) => names,
+        };
+        let bindings = self.bind_in(pat, subject, otherwise);
+        self.names = outer;
+        bindings
+    }
+
+    fn bind_in(&mut self, pat: &Pat, subject: &TokenStream, otherwise: Option<&Ident>) -> TokenStream {
         let span = pat.span();
         let require = |condition: TokenStream| match otherwise {
             Some(label) => quote_spanned!(here(span)=> __k::leave_unless(#label, #condition);),
@@ -51,7 +90,9 @@ impl Translator {
                     return self.refuse(span, "device code has no `ref` in patterns; match on a value, and refer to its parts with `&`");
                 }
                 let name = &ident.ident;
-                let value = if ident.mutability.is_some() {
+                let value = if self.names == Names::References {
+                    quote_spanned!(here(span)=> __k::refer(#subject))
+                } else if ident.mutability.is_some() {
                     quote_spanned!(here(span)=> __k::var(__k::get(&#subject)))
                 } else {
                     quote_spanned!(here(span)=> __k::get(&#subject))
@@ -111,8 +152,34 @@ impl Translator {
             Pat::Reference(reference) => self.bind(&reference.pat, &quote!(__k::deref(#subject)), otherwise),
             Pat::Slice(slice) => {
                 let count = slice.elems.len();
-                let rest = slice.elems.iter().position(|pat| matches!(pat, Pat::Rest(_))).unwrap_or(count);
+                let rest = slice.elems.iter().position(is_rest).unwrap_or(count);
+                let has_rest = rest < count;
+                let least = count - usize::from(has_rest);
+                let fits = require(quote_spanned!(here(span)=> #subject.__fits(#least, #has_rest)));
                 let parts = slice.elems.iter().enumerate().map(|(index, pat)| {
+                    if let Pat::Ident(name) = pat
+                        && index == rest
+                    {
+                        let (name, behind) = (&name.ident, count - index - 1);
+                        self.declare(&name.to_string());
+                        return quote_spanned!(here(pat.span())=> let #name = #subject.__rest(#index, #behind););
+                    }
+                    if let Pat::Ident(name) = pat
+                        && !is_constant(name)
+                        && name.mutability.is_none()
+                        && name.subpat.is_none()
+                        && self.names == Names::Values
+                    {
+                        // Those of a slice are references.
+                        let name = &name.ident;
+                        self.declare(&name.to_string());
+                        return if index < rest {
+                            quote_spanned!(here(pat.span())=> let #name = #subject.__bound(#index);)
+                        } else {
+                            let from_end = count - index;
+                            quote_spanned!(here(pat.span())=> let #name = #subject.__bound_from_end(#from_end);)
+                        };
+                    }
                     let element = if index < rest {
                         quote_spanned!(here(pat.span())=> #subject.__element(#index))
                     } else {
@@ -121,7 +188,8 @@ impl Translator {
                     };
                     self.bind(pat, &element, otherwise)
                 });
-                parts.collect()
+                let parts: TokenStream = parts.collect();
+                quote!(#fits #parts)
             }
             other => self.refuse(other.span(), "device code cannot match this pattern"),
         }
@@ -263,5 +331,24 @@ impl Translator {
             });
         }
         all
+    }
+}
+
+/// Returns whether a pattern of a slice is `..` or `name @ ..`.
+fn is_rest(pat: &Pat) -> bool {
+    match pat {
+        Pat::Rest(_) => true,
+        Pat::Ident(name) => name.subpat.as_ref().is_some_and(|(_, sub)| matches!(**sub, Pat::Rest(_))),
+        _ => false,
+    }
+}
+
+/// Returns whether an expression gives something to change: `&mut x`, or the items of `iter_mut`.
+fn is_mut(expr: &Expr) -> bool {
+    match expr {
+        Expr::Paren(paren) => is_mut(&paren.expr),
+        Expr::Reference(reference) => reference.mutability.is_some(),
+        Expr::MethodCall(call) => call.method == "iter_mut" || call.method == "as_mut",
+        _ => false,
     }
 }

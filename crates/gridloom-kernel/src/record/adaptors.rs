@@ -432,17 +432,17 @@ pub trait IteratorMethods: IsIterator {
     }
 
     /// Does what the method of the standard library does, with values.
-    fn min<T: Bounded>(self) -> Opt<V<T>>
+    fn min<C: Compared>(self) -> Opt<C>
     where
-        Self: Iterate<Item = V<T>>,
+        Self: Iterate<Item = C>,
     {
         best(self, |best, item| best.min(item))
     }
 
     /// Does what the method of the standard library does, with values.
-    fn max<T: Bounded>(self) -> Opt<V<T>>
+    fn max<C: Compared>(self) -> Opt<C>
     where
-        Self: Iterate<Item = V<T>>,
+        Self: Iterate<Item = C>,
     {
         best(self, |best, item| best.max(item))
     }
@@ -511,11 +511,51 @@ pub trait IteratorMethods: IsIterator {
 }
 impl<I: IsIterator> IteratorMethods for I {}
 
+/// An item of which there is a smallest and a greatest: a number, or a reference to one.
+#[diagnostic::on_unimplemented(
+    message = "device code finds the smallest and the greatest of integers, and not of `{Self}`",
+    note = "write a `for` loop, or `fold` with `f32::min`"
+)]
+pub trait Compared: Copy {
+    #[doc(hidden)]
+    type Number: Bounded;
+    #[doc(hidden)]
+    fn number(self) -> V<Self::Number>;
+    #[doc(hidden)]
+    fn of(number: V<Self::Number>) -> Self;
+}
+impl<T: Bounded> Compared for V<T> {
+    type Number = T;
+
+    fn number(self) -> V<T> {
+        self
+    }
+
+    fn of(number: V<T>) -> Self {
+        number
+    }
+}
+impl<T: Bounded> Compared for R<V<T>> {
+    type Number = T;
+
+    fn number(self) -> V<T> {
+        get(&self.__place)
+    }
+
+    /// Refers to a copy, which has the same value as long as the reference lives.
+    fn of(number: V<T>) -> Self {
+        R { __place: number }
+    }
+}
+
 /// Returns the item that the others leave over.
-fn best<T: Bounded, I: Iterate<Item = V<T>>>(items: I, choose: impl Fn(V<T>, V<T>) -> V<T>) -> Opt<V<T>> {
-    let result = Opt { __some: var(lit(false)), __value: V::<T>::declare() };
+fn best<C: Compared, I: Iterate<Item = C>>(
+    items: I,
+    choose: impl Fn(V<C::Number>, V<C::Number>) -> V<C::Number>,
+) -> Opt<C> {
+    let result = Opt { __some: var(lit(false)), __value: V::<C::Number>::declare() };
     let around = iterate(items);
-    let item = around.next();
+    let item = around.next().number();
     let is_later = if_begin(get(&result.__some));
     assign(&result.__value, choose(get(&result.__value), item));
     crate::record::control::else_begin();
@@ -523,5 +563,6 @@ fn best<T: Bounded, I: Iterate<Item = V<T>>>(items: I, choose: impl Fn(V<T>, V<T
     crate::record::control::if_else_end(is_later);
     assign(&result.__some, lit(true));
     around.end();
-    result.get()
+    let result = result.get();
+    Opt { __some: result.__some, __value: C::of(result.__value) }
 }

@@ -6,6 +6,7 @@
 
 mod adaptors;
 pub(crate) mod arithmetic;
+mod assigning;
 pub(crate) mod control;
 mod convert;
 mod elementary;
@@ -21,12 +22,15 @@ mod output;
 mod param;
 mod passes;
 pub(crate) mod recorder;
+mod slice_parts;
 pub(crate) mod value;
 
 pub use adaptors::{
-    Copied, EachPass, Enumerate, Filter, IsIterator, IteratorMethods, Map, Skip, Take, TakeWhile, Zip,
+    Compared, Copied, EachPass, Enumerate, Filter, IsIterator, IteratorMethods, Map, Skip, Take, TakeWhile,
+    Zip,
 };
 pub use arithmetic::*;
+pub use assigning::*;
 pub use control::*;
 pub use convert::cast;
 pub use elementary::{Elementary, select};
@@ -42,10 +46,11 @@ pub use output::{Printed, print, printed};
 pub use param::{Conditional, KernelParam, Read, Share, Value, Write, fuse_products, param, require_block};
 pub use passes::{Passes, has_pass, nth_pass};
 pub use recorder::{Entered, RecordError, at, enter};
+pub use slice_parts::RestOfArray;
 pub use value::{
-    Cast, Constant, Dereference, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var,
-    assign, constant, declare, deref, fresh_like, get, lit, never, none, of_handle, phantom, receiver, refer,
-    replace, some, stamp, swap, unchanged, var,
+    Cast, Constant, Dereference, KernelType, Opt, Phantom, R, SameFunction, Scalar, ScalarHandle, Twin,
+    Typed, V, Var, assign, constant, declare, deref, fresh_like, get, is_of_standard_library, lit, never,
+    none, of_handle, phantom, receiver, refer, replace, some, stamp, swap, unchanged, var,
 };
 
 pub use crate::ir::{Label, Mem};

@@ -3,7 +3,7 @@
 use crate::record::arithmetic::{bit_and, not};
 use crate::record::control::{else_begin, if_begin, if_else_end, if_end, require};
 use crate::record::recorder::with;
-use crate::record::value::{Opt, R, Scalar, Twin, V, Var, lit, refer};
+use crate::record::value::{KernelType, Opt, R, Scalar, Twin, V, Var, lit, refer};
 
 impl<X: Twin> Opt<X> {
     /// Does what the method of the standard library does.
@@ -144,6 +144,20 @@ impl<X: Twin> Opt<R<X>> {
         X: Var,
     {
         self.copied()
+    }
+}
+
+impl<T: KernelType> Opt<R<V<T>>> {
+    /// Does what the method of the standard library does, for references to read. It refers to a
+    /// copy, which has the same value as long as the reference lives.
+    pub fn unwrap_or(self, other: R<V<T>>) -> R<V<T>> {
+        let result: V<T> = V::declare();
+        let some = if_begin(self.__some.get());
+        result.assign(self.__value.__place.get());
+        else_begin();
+        result.assign(other.__place.get());
+        if_else_end(some);
+        R { __place: result }
     }
 }
 

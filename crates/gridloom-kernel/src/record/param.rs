@@ -35,7 +35,8 @@ pub struct Conditional(());
 /// A type that a kernel parameter can have.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot have a parameter of type `{Self}`",
-    note = "parameters are plain values (`Pod`), slices `&[T]` to read, `Out<T>` to write, `&[Atomic<T>]` to share, and `SetCondition`"
+    note = "parameters are plain values, slices `&[T]` to read, `Out<T>` to write, `&[Atomic<T>]` to share, and `SetCondition`",
+    note = "values and elements are numbers, or structs with `#[derive(KernelType)]` that are `bytemuck::Pod`; instead of a `bool`, take a `u8`"
 )]
 ///
 /// # Safety

@@ -15,7 +15,7 @@ pub trait Typed {
 /// `#[derive(KernelType)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that device code can use",
-    note = "device code uses scalars, arrays, tuples, `Option`, and structs with `#[derive(KernelType)]`"
+    note = "device code uses scalars, arrays, tuples, `Option`, and structs with `#[derive(KernelType)]`; inside of an array or struct, use a struct instead of a tuple"
 )]
 ///
 /// # Safety
@@ -672,3 +672,16 @@ pub fn unchanged<X: Twin>(place: &X, stamp: u64) {
         });
     }
 }
+
+/// Checks that a name means a function of the standard library: each function has its own type.
+pub fn is_of_standard_library<F: SameFunction<G>, G>(_: F, _: G) {}
+
+/// The type of a function that is the same as another one.
+#[diagnostic::on_unimplemented(
+    message = "this function has the name of one of the standard library, which device code would call instead",
+    note = "give it another name"
+)]
+pub trait SameFunction<G> {}
+impl<F> SameFunction<F> for F {}
+/// With a second one, the compiler names the function instead of its type.
+impl<F> SameFunction<[F; 0]> for F {}

@@ -160,8 +160,11 @@ impl Program {
                 Kind::Scalar | Kind::Atomics { .. } => params.push(quote!(#name: #ty)),
             }
         }
-        for (span, message) in wrong {
-            self.refuse(span, &message);
+        if !wrong.is_empty() {
+            for (span, message) in wrong {
+                self.refuse(span, &message);
+            }
+            return quote!();
         }
         let shape = shape.or_else(|| self.length_of(ends[0]).filter(|_| ends.len() == 1));
         let Some(shape) = shape else {

@@ -10,6 +10,25 @@ use super::questions::{line, root};
 use crate::names;
 use crate::tokens::{contains, here};
 
+/// Returns the call of a function of the standard library. The compiler checks that the name means
+/// that function, and not another one of this name.
+fn standard(
+    path: &Path,
+    meant: TokenStream,
+    twin: TokenStream,
+    args: &[TokenStream],
+    span: Span,
+) -> TokenStream {
+    let mut path = path.clone();
+    if let Some(last) = path.segments.last_mut() {
+        last.arguments = syn::PathArguments::None;
+    }
+    quote_spanned!(here(span)=> {
+        __k::is_of_standard_library(#path::<u8>, ::core::#meant::<u8>);
+        __k::#twin(#(#args),*)
+    })
+}
+
 impl Translator {
     pub(super) fn struct_(&mut self, literal: &syn::ExprStruct) -> TokenStream {
         let span = literal.span();
@@ -92,10 +111,10 @@ impl Translator {
             return self.refuse(path.span(), format!("`{name}` is not available: {reason}"));
         }
         match names::tail(path, 2).as_str() {
-            "mem::swap" => return quote_spanned!(here(span)=> __k::swap(#(#args),*)),
-            "mem::replace" => return quote_spanned!(here(span)=> __k::replace(#(#args),*)),
-            "cmp::min" | "min" => return quote_spanned!(here(span)=> __k::V::min(#(#args),*)),
-            "cmp::max" | "max" => return quote_spanned!(here(span)=> __k::V::max(#(#args),*)),
+            "mem::swap" => return standard(path, quote!(mem::swap), quote!(swap), &args, span),
+            "mem::replace" => return standard(path, quote!(mem::replace), quote!(replace), &args, span),
+            "cmp::min" | "min" => return standard(path, quote!(cmp::min), quote!(V::min), &args, span),
+            "cmp::max" | "max" => return standard(path, quote!(cmp::max), quote!(V::max), &args, span),
             _ => {}
         }
         if names::is_type_name(&name) {
@@ -206,6 +225,12 @@ impl Translator {
         if let Some(reason) = names::refused_method(&name) {
             return self.refuse(call.method.span(), format!("`{name}` is not available: {reason}"));
         }
+        if matches!(name.as_str(), "min" | "max" | "unwrap_or") && gives_elements_to_write(&call.receiver) {
+            return self.refuse(
+                call.method.span(),
+                format!("device code has no `{name}` of elements to write; write an `if` or a `for` loop"),
+            );
+        }
         let (method, generics) = (&call.method, &call.turbofish);
         let receiver = self.place(&call.receiver);
         let receiver = match root(&call.receiver) {
@@ -294,6 +319,16 @@ fn path_without_last(path: &Path) -> TokenStream {
     let last = path.segments.pop().map(syn::punctuated::Pair::into_value);
     path.segments.extend(last);
     path.to_token_stream()
+}
+
+/// Returns whether an expression ends with calls of methods of which one is named like `iter_mut`.
+fn gives_elements_to_write(expr: &Expr) -> bool {
+    match expr {
+        Expr::MethodCall(call) => {
+            call.method.to_string().ends_with("_mut") || gives_elements_to_write(&call.receiver)
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether a call has no closure among its arguments: those are run by the method, and do

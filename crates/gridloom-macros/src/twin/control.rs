@@ -22,7 +22,7 @@ impl Translator {
             Expr::Let(test) => {
                 let subject = self.fresh("subject");
                 let value = self.place(&test.expr);
-                let bindings = self.bind(&test.pat, &quote!(#subject), Some(label));
+                let bindings = self.bind_value_of(&test.expr, &test.pat, &quote!(#subject), Some(label));
                 quote_spanned!(here(test.span())=> let #subject = __k::get(&#value); #bindings)
             }
             Expr::Paren(paren) => self.conditions(&paren.expr, label),
@@ -136,7 +136,8 @@ impl Translator {
             // The compiler has checked that the last arm fits whatever the others do not.
             let is_last = index + 1 == count && arm.guard.is_none();
             let (tests, guard, body) = self.scoped(|this| {
-                let tests = this.bind(&arm.pat, &quote!(#subject), (!is_last).then_some(&label));
+                let tests =
+                    this.bind_value_of(&arms.expr, &arm.pat, &quote!(#subject), (!is_last).then_some(&label));
                 let guard = arm.guard.as_ref().map(|(_, guard)| {
                     let guard = this.value(guard);
                     quote!(__k::leave_unless(#label, #guard);)
@@ -232,7 +233,7 @@ impl Translator {
         let over = self.value(&around.expr);
         let line = line(around.expr.span());
         let (bindings, body) = self.scoped(|this| {
-            let bindings = this.bind(&around.pat, &quote!(#item), None);
+            let bindings = this.bind_value_of(&around.expr, &around.pat, &quote!(#item), None);
             (bindings, this.in_loop(around.label.as_ref(), &name, None, &around.body))
         });
         quote_spanned!(here(around.span())=> {

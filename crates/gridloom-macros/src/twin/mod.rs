@@ -18,6 +18,7 @@ use syn::{BinOp, Block, Error, Expr, Generics, Lit, Stmt, Type, UnOp};
 
 use questions::{compound, diverges, is_simple, line, text};
 
+use crate::pattern::Names;
 use crate::tokens::{contains, here, named_self};
 
 /// A loop or block that can be left.
@@ -45,6 +46,8 @@ pub(crate) struct Translator {
     pub(crate) function: Option<String>,
     /// The type parameters.
     pub(crate) type_params: HashSet<String>,
+    /// What the names of the pattern at hand are bound to.
+    pub(crate) names: Names,
 }
 
 /// Types of device code whose twin is no plain value.
@@ -121,6 +124,7 @@ impl Translator {
             counter: 0,
             returns: false,
             function: None,
+            names: Names::Values,
             type_params: generics.type_params().map(|param| param.ident.to_string()).collect(),
         }
     }
@@ -237,8 +241,9 @@ impl Translator {
                     (self.fresh("let"), self.fresh("subject"), self.fresh("fits"));
                 let value = self.value(&init.expr);
                 let otherwise = self.statement(otherwise);
-                let tests = self.scoped(|this| this.bind(pat, &quote!(#subject), Some(&label)));
-                let bindings = self.bind(pat, &quote!(#subject), None);
+                let tests =
+                    self.scoped(|this| this.bind_value_of(&init.expr, pat, &quote!(#subject), Some(&label)));
+                let bindings = self.bind_value_of(&init.expr, pat, &quote!(#subject), None);
                 return quote_spanned!(here(local.span())=>
                     let #subject = #value;
                     let #is_other: __k::V<bool> = __k::var(__k::lit(true));
@@ -274,7 +279,7 @@ impl Translator {
             return quote_spanned!(here(local.span())=> let #ident #annotation = #value;);
         }
         let subject = self.fresh("subject");
-        let bindings = self.bind(pat, &quote!(#subject), None);
+        let bindings = self.bind_value_of(&init.expr, pat, &quote!(#subject), None);
         let annotation = annotation.map(|ty| quote!(: #ty));
         quote_spanned!(here(local.span())=> let #subject #annotation = #value; #bindings)
     }
@@ -309,23 +314,11 @@ impl Translator {
         let span = assign.span();
         match &*assign.left {
             Expr::Infer(_) => quote_spanned!(here(span)=> let _ = #value;),
-            Expr::Tuple(tuple) => {
+            Expr::Tuple(_) | Expr::Array(_) | Expr::Struct(_) | Expr::Call(_) => {
                 // All values are there before the first place changes.
                 let subject = self.fresh("subject");
-                let parts: Vec<TokenStream> = tuple
-                    .elems
-                    .iter()
-                    .enumerate()
-                    .map(|(index, place)| {
-                        let index = syn::Index::from(index);
-                        if let Expr::Infer(_) = place {
-                            return quote!();
-                        }
-                        let place = self.place(place);
-                        quote_spanned!(here(span)=> __k::assign(&#place, #subject.#index);)
-                    })
-                    .collect();
-                quote_spanned!(here(span)=> { let #subject = #value; #(#parts)* })
+                let assignments = self.assign_parts(&assign.left, &quote!(#subject));
+                quote_spanned!(here(span)=> { let #subject = __k::get(&#value); #assignments })
             }
             place => {
                 let place = self.place(place);
@@ -334,14 +327,67 @@ impl Translator {
         }
     }
 
+    /// Assigns the parts of a value to the places on the left side.
+    fn assign_parts(&mut self, left: &Expr, subject: &TokenStream) -> TokenStream {
+        let span = left.span();
+        let is_partial = |this: &mut Self, elems: &syn::punctuated::Punctuated<Expr, syn::Token![,]>| {
+            let rest = elems.iter().find(|elem| matches!(elem, Expr::Range(_)));
+            if let Some(rest) = rest {
+                this.refuse(
+                    rest.span(),
+                    "device code has no `..` on the left of `=`; write `_` for each part",
+                );
+            }
+            rest.is_some()
+        };
+        match left {
+            Expr::Infer(_) => quote!(),
+            Expr::Paren(paren) => self.assign_parts(&paren.expr, subject),
+            Expr::Tuple(tuple) if !is_partial(self, &tuple.elems) => {
+                let parts = tuple.elems.iter().enumerate().map(|(index, part)| {
+                    let index = syn::Index::from(index);
+                    self.assign_parts(part, &quote!(#subject.#index))
+                });
+                parts.collect()
+            }
+            Expr::Array(array) if !is_partial(self, &array.elems) => {
+                let parts = array
+                    .elems
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| self.assign_parts(part, &quote!(#subject.__element(#index))));
+                parts.collect()
+            }
+            Expr::Tuple(_) | Expr::Array(_) => quote!(),
+            Expr::Struct(parts) if parts.dot2_token.is_none() => {
+                let parts = parts.fields.iter().map(|field| {
+                    let member = &field.member;
+                    self.assign_parts(&field.expr, &quote!(#subject.#member))
+                });
+                parts.collect()
+            }
+            Expr::Path(_) | Expr::Field(_) | Expr::Index(_) | Expr::Unary(_) => {
+                let place = self.place(left);
+                quote_spanned!(here(span)=> { let __v = __k::get(&#subject); __k::assign(&#place, __v); })
+            }
+            _ => self.refuse(span, "device code cannot assign to this; assign to one place after the other"),
+        }
+    }
+
     fn compound_assign(&mut self, binary: &syn::ExprBinary) -> TokenStream {
         let function = Ident::new(compound(&binary.op).unwrap_or("add"), binary.op.span());
         let (value, place) = (self.value(&binary.right), self.place(&binary.left));
         let (span, line) = (binary.span(), line(binary.op.span()));
+        let assignment = match binary.op {
+            BinOp::ShlAssign(_) | BinOp::ShrAssign(_) => {
+                quote_spanned!(here(span)=> __k::assign(&__p, __k::#function(__k::get(&__p), __v, #line));)
+            }
+            _ => quote_spanned!(here(span)=> __k::#function(&__p, __v, #line);),
+        };
         quote_spanned!(here(span)=> {
             let __v = #value;
             let __p = #place;
-            __k::assign(&__p, __k::#function(__k::get(&__p), __v, #line));
+            #assignment
         })
     }
 

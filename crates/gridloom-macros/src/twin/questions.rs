@@ -114,17 +114,17 @@ pub(super) fn root(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Returns the function for `+` in `+=`.
+/// Returns the function for an operator that assigns. That of a shift returns what to assign.
 pub(super) fn compound(op: &BinOp) -> Option<&'static str> {
     Some(match op {
-        BinOp::AddAssign(_) => "add",
-        BinOp::SubAssign(_) => "sub",
-        BinOp::MulAssign(_) => "mul",
-        BinOp::DivAssign(_) => "div",
-        BinOp::RemAssign(_) => "rem",
-        BinOp::BitAndAssign(_) => "bit_and",
-        BinOp::BitOrAssign(_) => "bit_or",
-        BinOp::BitXorAssign(_) => "bit_xor",
+        BinOp::AddAssign(_) => "add_assign",
+        BinOp::SubAssign(_) => "sub_assign",
+        BinOp::MulAssign(_) => "mul_assign",
+        BinOp::DivAssign(_) => "div_assign",
+        BinOp::RemAssign(_) => "rem_assign",
+        BinOp::BitAndAssign(_) => "bitand_assign",
+        BinOp::BitOrAssign(_) => "bitor_assign",
+        BinOp::BitXorAssign(_) => "bitxor_assign",
         BinOp::ShlAssign(_) => "shl",
         BinOp::ShrAssign(_) => "shr",
         _ => return None,

@@ -27,6 +27,7 @@ mod numbers;
 mod optimized;
 mod optimized_results;
 mod ordinary;
+mod parts;
 mod program_loops;
 mod programs;
 mod structures;
