@@ -293,6 +293,23 @@ pub(super) fn type_of(expr: &Expr, of: &dyn Fn(&Ident, bool) -> Option<Type>) ->
             _ => None,
         },
         Expr::MethodCall(call) if call.method == "len" && call.args.is_empty() => named("usize"),
+        Expr::MethodCall(call) => match &call.turbofish {
+            // `sum::<f32>()`.
+            Some(stated) => match stated.args.first() {
+                Some(syn::GenericArgument::Type(ty)) if !contains(ty, "_") => Some(ty.clone()),
+                _ => None,
+            },
+            None if gives_its_type(&call.method.to_string()) => type_of(&call.receiver, of),
+            None => None,
+        },
+        // `f32::from_bits(…)` and the like.
+        Expr::Call(call) => {
+            let Expr::Path(path) = &*call.func else { return None };
+            let mut names = path.path.segments.iter().rev().map(|segment| segment.ident.to_string());
+            let (function, owner) = (names.next()?, names.next()?);
+            let is_made = function.starts_with("from") || gives_its_type(&function);
+            (is_made && crate::names::SCALARS.contains(&owner.as_str())).then(|| named(&owner)).flatten()
+        }
         Expr::Binary(binary) => {
             use syn::BinOp::{
                 Add, And, BitAnd, BitOr, BitXor, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Rem, Sub,
@@ -312,4 +329,49 @@ pub(super) fn type_of(expr: &Expr, of: &dyn Fn(&Ident, bool) -> Option<Type>) ->
         }
         _ => None,
     }
+}
+
+/// Returns whether a method of numbers gives a number of the same type.
+fn gives_its_type(method: &str) -> bool {
+    const METHODS: [&str; 38] = [
+        "abs",
+        "sqrt",
+        "cbrt",
+        "exp",
+        "exp2",
+        "ln",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "hypot",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "fract",
+        "recip",
+        "signum",
+        "copysign",
+        "mul_add",
+        "powi",
+        "powf",
+        "pow",
+        "min",
+        "max",
+        "clamp",
+        "rem_euclid",
+        "div_euclid",
+        "rotate_left",
+        "rotate_right",
+    ];
+    METHODS.contains(&method) || method.starts_with("wrapping_") || method.starts_with("saturating_")
 }
