@@ -201,7 +201,18 @@ pub(crate) fn floating(r: &mut Recorder, op: &'static str, ty: Ty, args: &[Opera
             let result = r.compute(op, "f32", Ty::F32, &wide);
             rounded(r, ty, result)
         }
+        // The reciprocal is rounded like the quotient, and costs less.
+        _ if op == "div.rn" && is_one(args[0]) => r.compute("rcp.rn", ty.suffix(), ty, &args[1..]),
         _ => r.compute(op, ty.suffix(), ty, args),
+    }
+}
+
+/// Returns whether an operand is the number one.
+fn is_one(operand: Operand) -> bool {
+    match operand {
+        Operand::Imm(Ty::F32, bits) => bits == u64::from(1.0f32.to_bits()),
+        Operand::Imm(Ty::F64, bits) => bits == 1.0f64.to_bits(),
+        _ => false,
     }
 }
 

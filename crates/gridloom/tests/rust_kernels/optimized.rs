@@ -45,6 +45,25 @@ fn the_elements_of_a_loop_over_a_slice_are_not_checked() -> Result<()> {
 }
 
 #[test]
+fn checks_of_loads_in_short_branches_are_one_branch_before_them() -> Result<()> {
+    #[kernel(block(64))]
+    fn program(width: usize, x: &[f32], out: Out<f32>) {
+        let row = block::x() as usize * width;
+        let tile = block::sync(block::shared_from_fn::<f32, 256>(|i| if i < width { x[row + i] } else { 0.0 }));
+        if let Some((i, out)) = out.mine() {
+            *out = tile[i % 256];
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    let small = &ptx[ptx.find(".entry").unwrap_or(0)..ptx.find("bar.sync").unwrap_or(0)];
+    // The first load comes behind all checks.
+    let (before, behind) = small.split_at(small.find("ld.global.nc.f32").unwrap_or(0));
+    assert_eq!((count(before, "bra $F"), behind.contains("bra $F")), (0, false), "{ptx}");
+    assert_eq!(count(behind, "ld.global.nc.f32"), 4, "{ptx}");
+    Ok(())
+}
+
+#[test]
 fn an_index_that_may_be_outside_is_checked() -> Result<()> {
     #[kernel]
     fn program(x: &[f32], out: Out<f32>) {

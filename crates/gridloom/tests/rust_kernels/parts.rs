@@ -55,10 +55,9 @@ programs! {
     }
     patterns_of_what_is_changed(x: i32) -> i32, SMALL, {
         let mut a = [x, 2, 3, 4];
-        if let [first, .., last] = &mut a {
-            *first += 10;
-            std::mem::swap(first, last);
-        }
+        let [first, .., last] = &mut a;
+        *first += 10;
+        std::mem::swap(first, last);
         let [_, second, ..] = &mut a;
         *second *= 2;
         let mut pair = (1, x);

@@ -1,8 +1,8 @@
 //! Combines consecutive checks into one branch.
 //!
 //! `check a; check b` becomes one test of both, in front of statements that find out which one
-//! failed. Between the two checks there may be computations of the second, other values, and memory
-//! accesses. A check may come earlier than in the source, because what a failed launch has written
+//! failed. Between the two checks there may be computations of the second, other values, memory
+//! accesses, and short branches. A check may come earlier than in the source, because what a failed launch has written
 //! is unspecified. The order of the checks is kept, so the check that fails is the same.
 
 use std::collections::HashSet;
@@ -71,6 +71,12 @@ impl Pass<'_> {
                     Some(group) => group.behind.push(Stmt::Inst(inst)),
                     None => list.push(Stmt::Inst(inst)),
                 },
+                // A short branch is in nobody's way: the checks behind it may come before it.
+                Stmt::If { cond, then, otherwise } if group.is_some() && is_short(&then, &otherwise) => {
+                    if let Some(group) = &mut group {
+                        group.behind.push(Stmt::If { cond, then, otherwise });
+                    }
+                }
                 other => {
                     self.finish(list, group.take());
                     list.push(other);
@@ -87,7 +93,13 @@ impl Pass<'_> {
         let mut needed = HashSet::new();
         let mut written_behind = HashSet::new();
         for (index, stmt) in behind.iter().enumerate().rev() {
-            let Stmt::Inst(inst) = stmt else { return None };
+            let Stmt::Inst(inst) = stmt else {
+                for inner in stmt.inner().into_iter().flatten() {
+                    let Stmt::Inst(inst) = inner else { return None };
+                    written_behind.extend(inst.dst);
+                }
+                continue;
+            };
             let Some(dst) = inst.dst else { continue };
             if wanted.contains(&dst) {
                 if !can_come_first(inst) || self.writes.get(dst.0 as usize) != Some(&1) {
@@ -135,6 +147,12 @@ impl Pass<'_> {
         list.push(Stmt::Inst(inst));
         Operand::Reg(dst)
     }
+}
+
+/// Returns whether both sides of a branch are a few plain instructions.
+fn is_short(then: &[Stmt], otherwise: &[Stmt]) -> bool {
+    let sides = [then, otherwise];
+    sides.iter().all(|side| side.len() <= MOST && side.iter().all(super::guarded::is_plain))
 }
 
 /// Returns whether an instruction can be done before a check that it follows.

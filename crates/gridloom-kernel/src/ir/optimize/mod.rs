@@ -8,6 +8,7 @@
 //! | [`select`] | chooses between values instead of branching where that is cheap |
 //! | [`unroll_by_four`] | does four passes of a short loop at once |
 //! | [`merge`] | checks neighbouring indices at once |
+//! | [`guarded`] | moves checks out of short branches |
 //! | [`combine`] | makes checks that follow each other one branch |
 //! | [`sink`] | computes values in the branch that uses them |
 //! | [`fuse`] | fuses products with sums, in kernels that ask for it |
@@ -23,6 +24,7 @@ mod conditions;
 mod facts;
 mod fold;
 mod fuse;
+mod guarded;
 mod liveness;
 mod merge;
 mod range;
@@ -123,6 +125,7 @@ fn run_passes(program: &mut Program) {
     structure::run(&mut program.body);
     remove_promises(&mut program.body);
     liveness::run(program);
+    guarded::run(program);
     combine::run(program);
     atomics::run(program);
 }

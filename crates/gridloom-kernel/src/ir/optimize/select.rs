@@ -34,7 +34,7 @@ pub(super) fn cost(inst: &Inst) -> Option<usize> {
     }
     Some(match &*inst.op {
         "mov" => 0,
-        "div" | "rem" | "div.rn" => 16,
+        "div" | "rem" | "div.rn" | "rcp.rn" => 16,
         op if op.starts_with("sqrt") || op.contains("approx") || op.starts_with("rcp") => 8,
         _ => 1,
     })
