@@ -3,7 +3,7 @@
 //! An iterator is recorded as the loop over its elements. Adaptors add to a pass of that loop, and
 //! closures are recorded where they are called.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::{Range, RangeFrom, RangeInclusive};
 
 use crate::ir::Label;
 use crate::out::EachMine2d;
@@ -36,6 +36,7 @@ macro_rules! iterators {
 }
 iterators! {
     [T: Step] Range<V<T>>;
+    [T: Step] RangeFrom<V<T>>;
     [T: Step] RangeInclusive<V<T>>;
     [T: Step] Rev<Range<V<T>>>;
     [T: Step] Rev<RangeInclusive<V<T>>>;

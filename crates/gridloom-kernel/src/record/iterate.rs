@@ -1,9 +1,9 @@
 //! Recording of `for` loops.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::{Range, RangeFrom, RangeInclusive};
 
 use crate::ir::{Label, Operand};
-use crate::record::arithmetic::{Int, OpOrd, eq, ge, le, lt, not};
+use crate::record::arithmetic::{Int, OpOrd, add, eq, ge, le, lt, not};
 use crate::record::control::{if_begin, if_end, leave_unless};
 use crate::record::integer_methods::Unsigned;
 use crate::record::memory::{Slice, SliceElement};
@@ -56,6 +56,24 @@ impl<T: Step> Iterate for Range<V<T>> {
     fn step((now, _): &Self::State) {
         now.assign(now.get().wrapping_add(unit()));
     }
+}
+
+impl<T: Step> Iterate for RangeFrom<V<T>> {
+    type State = V<T>;
+    type Item = V<T>;
+
+    fn start(self) -> Self::State {
+        var(self.start)
+    }
+
+    /// The number behind the item is computed before the item is used, as in the standard library.
+    fn next(now: &Self::State, _: Label) -> V<T> {
+        let item = now.get();
+        now.assign(add(item, unit::<T>(), current_line()));
+        item
+    }
+
+    fn step(_: &Self::State) {}
 }
 
 impl<T: Step> Iterate for RangeInclusive<V<T>> {

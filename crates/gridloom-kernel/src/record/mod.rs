@@ -7,6 +7,7 @@
 mod adaptors;
 pub(crate) mod arithmetic;
 mod assigning;
+mod bytes;
 pub(crate) mod control;
 mod convert;
 mod elementary;

@@ -33,3 +33,4 @@ mod programs;
 mod structures;
 mod traits;
 mod warps;
+mod whole;

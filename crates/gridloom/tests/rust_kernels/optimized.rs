@@ -49,7 +49,8 @@ fn checks_of_loads_in_short_branches_are_one_branch_before_them() -> Result<()> 
     #[kernel(block(64))]
     fn program(width: usize, x: &[f32], out: Out<f32>) {
         let row = block::x() as usize * width;
-        let tile = block::sync(block::shared_from_fn::<f32, 256>(|i| if i < width { x[row + i] } else { 0.0 }));
+        let tile =
+            block::sync(block::shared_from_fn::<f32, 256>(|i| if i < width { x[row + i] } else { 0.0 }));
         if let Some((i, out)) = out.mine() {
             *out = tile[i % 256];
         }
