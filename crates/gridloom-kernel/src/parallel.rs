@@ -3,6 +3,10 @@
 use std::ops::Range;
 
 /// What [`par`] takes: a range, or a tuple of two or three.
+#[diagnostic::on_unimplemented(
+    message = "a parallel loop cannot go over `{Self}`",
+    note = "it goes over indices: `par(0..n)` with a `usize`, or `par((0..width, 0..height))`"
+)]
 pub trait ParallelRange {
     /// The indices.
     type Indices: Iterator;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use gridloom::prelude::*;
 use gridloom::{Atomic, par, program};
 
-/// Relaxes `u` until no element changes by more than `tolerance`, at most `left` times. Elements of
+/// Relaxes `u` until no element changes by `tolerance` or more, at most `most` times. Elements of
 /// one colour of a chessboard depend on those of the other alone, so that each half is computed
 /// from the other.
 #[program]
@@ -18,16 +18,17 @@ fn poisson(
     width: usize,
     weight: f32,
     tolerance: f32,
+    most: u32,
     source: &[f32],
     u: &mut [f32],
     old: &mut [f32],
     change: &[Atomic<u32>],
-    left: &mut i32,
-    again: &mut i32,
+    passes: &mut u32,
 ) {
     let height = source.len() / width;
-    *again = 1;
-    while *again != 0 {
+    let mut pass: u32 = 0;
+    let mut moved = f32::MAX;
+    while pass < most && moved >= tolerance {
         for i in par(0..u.len()) {
             old[i] = u[i];
         }
@@ -52,17 +53,16 @@ fn poisson(
                 change[0].fetch_max((u[i] - old[i]).abs().to_bits(), Relaxed);
             }
         }
-        *left -= 1;
-        if *left == 0 || f32::from_bits(change[0].load(Relaxed)) < tolerance {
-            *again = 0;
-        }
+        moved = f32::from_bits(change[0].load(Relaxed));
         change[0].store(0, Relaxed);
+        pass += 1;
     }
+    *passes = pass;
 }
 
 fn main() -> Result<()> {
     let width: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(96);
-    const MOST: i32 = 20_000;
+    const MOST: u32 = 20_000;
     let device = Device::best()?;
     let stream = device.stream()?;
     let poisson = poisson::load(&device)?;
@@ -75,14 +75,13 @@ fn main() -> Result<()> {
     let zeros = vec![0.0f32; width * width];
     let (source, u, old) =
         (device.buffer_from(&source)?, device.buffer_from(&zeros)?, device.buffer_from(&zeros)?);
-    let (change, left, again) =
-        (device.buffer_from(&[0u32])?, device.buffer_from(&[MOST])?, device.buffer_from(&[0])?);
+    let (change, passes) = (device.buffer_from(&[0u32])?, device.alloc::<u32>(1)?);
 
     // One call: the host does not read back between iterations.
-    poisson.call(&stream, (width, weight, 1.0e-6, &source, &u, &old, &change, &left, &again))?;
+    poisson.call(&stream, (width, weight, 1.0e-6, MOST, &source, &u, &old, &change, &passes))?;
     stream.synchronize()?;
 
-    let (u, passes) = (u.to_vec()?, MOST - left.to_vec()?[0]);
+    let (u, passes) = (u.to_vec()?, passes.to_vec()?[0]);
     let largest = u.iter().fold(0.0, |largest: f32, value| largest.max(value.abs()));
     for y in (0..width).step_by((width / 24).max(1)) {
         let shade = |x: usize| {

@@ -48,6 +48,13 @@ pub(super) fn writes(tokens: TokenStream, name: &str) -> bool {
                 loop {
                     match tokens.get(next) {
                         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Bracket => next += 1,
+                        // Methods that change elements.
+                        Some(TokenTree::Punct(punct))
+                            if punct.as_char() == '.'
+                                && matches!(tokens.get(next + 1), Some(TokenTree::Ident(method)) if changes_elements(&method.to_string())) =>
+                        {
+                            return true;
+                        }
                         Some(TokenTree::Punct(punct))
                             if punct.as_char() == '.'
                                 && !matches!(tokens.get(next + 2), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis) =>
@@ -75,6 +82,11 @@ pub(super) fn writes(tokens: TokenStream, name: &str) -> bool {
         }
     }
     false
+}
+
+/// Returns whether a method of slices changes elements.
+fn changes_elements(method: &str) -> bool {
+    method.ends_with("_mut") || matches!(method, "swap" | "fill" | "reverse" | "copy_from_slice")
 }
 
 /// Returns whether tokens may change a variable: they assign to it, borrow it to change it, or call

@@ -186,6 +186,12 @@ impl Program {
             };
         }
         let (range, pat) = (&around.expr, &around.pat);
+        if !is_range(range) {
+            return self.refuse(
+                range.span(),
+                "a loop around parallel loops goes over a range, or over `rev()` or `step_by()` of one: `for k in 0..n`",
+            );
+        }
         if !self.is_fixed(range, stmts) {
             return self.refuse(
                 range.span(),
@@ -228,6 +234,18 @@ impl Program {
                 Kind::Cell { .. } | Kind::Local { .. } => !may_write(body.clone(), &name),
             }
         })
+    }
+}
+
+/// Returns whether an expression is a range that ends, or one that is gone over in another order.
+fn is_range(expr: &Expr) -> bool {
+    match expr {
+        Expr::Range(range) => range.start.is_some() && range.end.is_some(),
+        Expr::Paren(paren) => is_range(&paren.expr),
+        Expr::MethodCall(call) => {
+            (call.method == "rev" || call.method == "step_by") && is_range(&call.receiver)
+        }
+        _ => false,
     }
 }
 

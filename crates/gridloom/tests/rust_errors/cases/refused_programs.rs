@@ -147,4 +147,14 @@ fn from_elsewhere(w: usize, x: &mut [f32]) {
     }
 }
 
+#[program]
+fn goes_over_elements(x: &mut [f32], y: &[f32]) {
+    for v in y {
+    //~^ [y]: a loop around parallel loops goes over a range, or over `rev()` or `step_by()` of one: `for k in 0..n`
+        for i in par(0..x.len()) {
+            x[i] += *v;
+        }
+    }
+}
+
 fn main() {}
