@@ -73,6 +73,25 @@ impl<T: KernelType + OpOrd> Slice<T> {
     }
 }
 
+impl<T: KernelType> Slice<T> {
+    /// Does what the method of the standard library does.
+    pub fn swap(self, a: V<usize>, b: V<usize>) {
+        let line = with(|r| r.line_now());
+        let a = self.__at(a, line, "index out of bounds: `swap`");
+        let b = self.__at(b, line, "index out of bounds: `swap`");
+        let (first, second) = (get(&a), get(&b));
+        assign(&a, second);
+        assign(&b, first);
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn fill(self, value: V<T>) {
+        let around = iterate(self);
+        assign(&around.next().__place, value);
+        around.end();
+    }
+}
+
 impl<T: KernelType, const N: usize> V<[T; N]> {
     /// Returns what a name in a pattern is bound to: a value.
     pub fn __bound(self, index: usize) -> V<T> {

@@ -69,11 +69,49 @@ impl Program {
         let test: Stmt = parse_quote!(*#flag = (#cond) as i32;);
         pending.stmts.push(test.clone());
         let before = self.sequential(std::mem::take(pending));
-        let stmts: Vec<Stmt> = stmts.iter().cloned().chain([test]).collect();
-        let body = self.steps(&stmts, Some(&flag));
+        let body = self.body_and_test(stmts, &[], &flag, vec![test]);
         quote! {
             #before
             __steps.while_nonzero(&#flag, |__steps| { #body ::gridloom::Result::Ok(()) })?;
+        }
+    }
+
+    /// Returns the body of a loop, behind which the loop is tested. `names` are those of its
+    /// pattern.
+    fn body_and_test(
+        &mut self,
+        stmts: &[Stmt],
+        names: &[String],
+        flag: &Ident,
+        test: Vec<Stmt>,
+    ) -> TokenStream {
+        let tokens = quote!(#(#test)*);
+        let (_, all) = self.used_lets(&tokens);
+        let is_hidden = |name: &String| contains(&all, name);
+        let hides = names.iter().any(is_hidden)
+            || stmts.iter().any(|stmt| match stmt {
+                Stmt::Local(local) => names_of(&local.pat).iter().any(is_hidden),
+                _ => false,
+            });
+        if !hides {
+            // One kernel with the last code of the body.
+            let lets = self.lets.len();
+            let stmts: Vec<Stmt> = stmts.iter().cloned().chain(test).collect();
+            let body = self.steps(&stmts, Some(flag));
+            self.lets.truncate(lets);
+            return body;
+        }
+        // The names that the test uses mean something else in the body.
+        let inner = self.lets.len() - usize::from(!names.is_empty());
+        let body = self.steps(stmts, Some(flag));
+        self.lets.truncate(inner);
+        let test = self.sequential(Sequential { stmts: test, declared: Vec::new() });
+        if !stmts.iter().any(|stmt| break_if(stmt).is_some()) {
+            return quote!(#body #test);
+        }
+        quote! {
+            #body
+            __steps.if_nonzero(&#flag, |__steps| { #test ::gridloom::Result::Ok(()) })?;
         }
     }
 
@@ -206,13 +244,17 @@ impl Program {
         pending.stmts.push(test.clone());
         let before = self.sequential(std::mem::take(pending));
         let lets = self.lets.len();
+        let mut names = names_of(pat);
+        if names.is_empty() {
+            // `_` names nothing, but the number of the pass is bound all the same.
+            names.push("_".to_owned());
+        }
         self.lets.push(Binding {
-            names: names_of(pat),
+            names: names.clone(),
             tokens: quote!(let #pat = ::gridloom::__kernel::nth_pass(#range, *#pass);),
         });
-        let end: [Stmt; 2] = [parse_quote!(*#pass += 1;), test];
-        let stmts: Vec<Stmt> = stmts.iter().cloned().chain(end).collect();
-        let body = self.steps(&stmts, Some(&flag));
+        let end = vec![parse_quote!(*#pass += 1;), test];
+        let body = self.body_and_test(stmts, &names, &flag, end);
         self.lets.truncate(lets);
         quote! {
             #before

@@ -2,10 +2,10 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::Pat;
 use syn::spanned::Spanned;
+use syn::{Pat, Stmt};
 
-use super::analysis::{may_write, writes};
+use super::analysis::{may_write, names_of, writes};
 use super::{Kind, Program, Sequential, Variable, is_bool, kernel_name};
 use crate::tokens::{contains, here};
 
@@ -19,10 +19,19 @@ impl Program {
         self.check_leaves(&tokens);
         let (lets, all) = self.used_lets(&tokens);
         let (mut params, mut given, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // A name that this code gives another meaning has its old one in that `let` alone.
+        let hidden: Vec<String> = stmts
+            .iter()
+            .flat_map(|stmt| match stmt {
+                Stmt::Local(local) => names_of(&local.pat),
+                _ => Vec::new(),
+            })
+            .collect();
         for variable in self.used(&all) {
             let Variable { name, ty, kind } = variable;
             let text = name.to_string();
             let is_written = match kind {
+                Kind::Local { .. } if hidden.contains(&text) => false,
                 Kind::Cell { .. } | Kind::Local { .. } => may_write(tokens.clone(), &text),
                 _ => writes(tokens.clone(), &text),
             };

@@ -243,16 +243,20 @@ impl Program {
             }
             match stmt {
                 Stmt::Item(item @ (syn::Item::Const(_) | syn::Item::Use(_))) => self.items.push(item.clone()),
-                Stmt::Local(local) if self.is_pure(local, &pending.stmts) => self.bind(local),
                 Stmt::Local(local) => {
-                    // A variable that is hidden from here on has its last value before.
+                    let is_pure = self.is_pure(local, &pending.stmts);
+                    // What the name means before is computed before.
                     let names = names_of(&local.pat);
                     if names.iter().any(|name| pending.stmts.iter().any(|earlier| contains(earlier, name))) {
                         out.extend(self.sequential(std::mem::take(&mut pending)));
                     }
-                    pending.stmts.push(stmt.clone());
-                    let declared = self.declare(local, &pending.declared, rest, flag.is_some());
-                    pending.declared.extend(declared);
+                    if is_pure {
+                        self.bind(local);
+                    } else {
+                        pending.stmts.push(stmt.clone());
+                        let declared = self.declare(local, &pending.declared, rest, flag.is_some());
+                        pending.declared.extend(declared);
+                    }
                 }
                 other => pending.stmts.push(other.clone()),
             }

@@ -127,10 +127,25 @@ fn fills_by_patterns(x: &[i32], out: Out<i32>) {
     {
         *a = x[0] + 1;
         *b = *a * 2;
-        for element in rest {
-            *element = 5;
+        rest.fill(5);
+    }
+}
+
+#[kernel]
+fn reverses(x: &[i32], out: Out<i32>) {
+    if let Some(part) = out.chunk(x.len()) {
+        for (element, v) in part.iter_mut().zip(x.iter()) {
+            *element = *v;
+        }
+        for i in 0..part.len() / 2 {
+            part.swap(i, part.len() - 1 - i);
         }
     }
+}
+
+#[test]
+fn elements_of_a_slice_are_exchanged() {
+    same("reverses", |x, out| reverses(x, out), reverses::load, &SMALL);
 }
 
 #[test]

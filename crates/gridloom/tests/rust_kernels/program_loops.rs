@@ -278,3 +278,67 @@ fn calls_on_several_streams_at_once_do_not_share_variables() {
         Ok(())
     });
 }
+
+/// Names that mean something else inside of a loop than in its condition or bounds.
+#[program]
+fn hidden_names(n: u32, x: &mut [u32], out: &mut [u32]) {
+    let mut n: u32 = n;
+    let k = x.len();
+    while n > 0 {
+        let m = x[0] + n;
+        for i in par(0..k) {
+            x[i] += m;
+        }
+        n -= 1;
+        if m > 1000 {
+            out[1] += 1;
+            break;
+        }
+        let n = 7u32;
+        for i in par(0..k) {
+            x[i] ^= n;
+        }
+    }
+    let k = k * 2;
+    let mut last = n;
+    for k in 0..3u32 {
+        for k in 0..k {
+            for i in par(0..x.len()) {
+                x[i] += k;
+            }
+            last += 1;
+        }
+    }
+    out[0] = last + k as u32 + n;
+    let n = 1000;
+    x.swap(0, 1);
+    out[1] += n;
+    let mut q: u32 = 5;
+    while out[0] < 900 {
+        q += 1;
+        for i in par(0..x.len()) {
+            x[i] += q;
+        }
+        let mut q: u32 = q;
+        q += 100;
+        for i in par(0..x.len()) {
+            x[i] += q;
+        }
+        out[0] += q;
+    }
+    out[1] += q;
+}
+
+#[test]
+fn names_mean_what_they_mean_on_the_host() {
+    for n in [0, 1, 4, 60] {
+        let (mut x, mut out) = ([1, 2, 3], [0; 2]);
+        hidden_names(n, &mut x, &mut out);
+        for_each_device(|device| {
+            let (dx, dout) = (device.buffer_from(&[1u32, 2, 3])?, device.buffer_from(&[0u32; 2])?);
+            hidden_names::load(device)?.call(&device.stream()?, (n, &dx, &dout))?;
+            assert_eq!((dx.to_vec()?, dout.to_vec()?), (x.to_vec(), out.to_vec()), "{n}");
+            Ok(())
+        });
+    }
+}
