@@ -99,9 +99,14 @@ impl Emitter<'_> {
                 return Some((values, rare));
             }
             Kind::Funnel { left, wrap } => {
-                let Val::One(count) = operands[2] else { return None };
-                let count = self.constant_of(count)? as u32;
-                let count = if wrap { count & 31 } else { count.min(32) };
+                let constant = match operands[2] {
+                    Val::One(count) => self.constant_of(count),
+                    _ => None,
+                };
+                let Some(count) = constant else {
+                    return Some((self.funnel_vectors(left, wrap, operands)?, rare));
+                };
+                let count = if wrap { count as u32 & 31 } else { (count as u32).min(32) };
                 let (low, high) =
                     (self.vectors(&operands[0], Class::B32), self.vectors(&operands[1], Class::B32));
                 // The word that remains if nothing is shifted, and the shift counts of both.
@@ -164,6 +169,24 @@ impl Emitter<'_> {
                     values.push(self.upper_halves(low, high));
                 }
                 return Some((values, rare));
+            }
+            Kind::MulHigh { signed } if classes[0] == Class::B64 && self.is_wide() => {
+                let a = self.vectors(&operands[0], Class::B64);
+                let b = self.vectors(&operands[1], Class::B64);
+                let each = a.into_iter().zip(b);
+                let products = each.map(|(a, b)| self.upper_product(a, b, signed)).collect();
+                return Some((products, rare));
+            }
+            Kind::Div { signed } | Kind::Rem { signed } if classes[0] == Class::B32 && self.is_wide() => {
+                let a = self.vectors(&operands[0], Class::B32);
+                let b = self.vectors(&operands[1], Class::B32);
+                let is_rest = matches!(native.kind, Kind::Rem { .. });
+                let each = a.into_iter().zip(b);
+                let quotients = each.map(|(a, b)| self.divide_vectors(signed, is_rest, a, b)).collect();
+                return Some((quotients, rare));
+            }
+            Kind::CountOnes | Kind::CountZeros | Kind::FindBit { .. } | Kind::Reverse => {
+                return Some((self.count_in_vectors(native, &operands[0])?, rare));
             }
             Kind::Promote { ftz } => {
                 for part in self.vectors(&operands[0], Class::F32) {

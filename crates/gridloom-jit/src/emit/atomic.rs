@@ -7,7 +7,7 @@ use super::value::{Val, scalar_type};
 use crate::analysis::flow::Role;
 use crate::native::Class;
 use crate::runtime;
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::Space;
@@ -97,22 +97,82 @@ impl Emitter<'_> {
         [b, c]: [Value; 2],
     ) -> Value {
         match native {
+            Some(Atomically::AddFloats(float)) => self.add_floats(float, (access, function), class, host, b),
             // No other host thread accesses shared memory while this block runs.
             Some(how) if access.space == Space::Shared => self.update_alone(how, class, host, b, c),
             Some(Atomically::Rmw(op)) => {
                 self.b.ins().atomic_rmw(scalar_type(class), MemFlagsData::trusted(), op, host, b)
             }
             Some(Atomically::Cas) => self.b.ins().atomic_cas(MemFlagsData::trusted(), host, b, c),
-            None => {
-                let function = self.constant(std::ptr::from_ref(function) as u64, Class::B64);
-                let (b, c) = (self.convert(b, class, Class::B64), self.convert(c, class, Class::B64));
-                let size = self.b.ins().iconst(I32, i64::from(access.size));
-                let old = self
-                    .call(runtime::update as *const () as usize, &[function, host, b, c, size], Some(I64))
-                    .unwrap_or(host);
-                self.convert(old, Class::B64, class)
-            }
+            None => self.call_update((access, function), class, host, [b, c]),
         }
+    }
+
+    /// Calls the interpreter's function for an atomic operation of one thread.
+    fn call_update(
+        &mut self,
+        (access, function): (Access, &Rmw),
+        class: Class,
+        host: Value,
+        [b, c]: [Value; 2],
+    ) -> Value {
+        let function = self.constant(std::ptr::from_ref(function) as u64, Class::B64);
+        let (b, c) = (self.convert(b, class, Class::B64), self.convert(c, class, Class::B64));
+        let size = self.b.ins().iconst(I32, i64::from(access.size));
+        let old = self
+            .call(runtime::update as *const () as usize, &[function, host, b, c, size], Some(I64))
+            .unwrap_or(host);
+        self.convert(old, Class::B64, class)
+    }
+
+    /// Emits an atomic addition of floats: it is tried until no other host thread has written in
+    /// between. Returns the bits of the old value.
+    fn add_floats(
+        &mut self,
+        float: Class,
+        (access, function): (Access, &Rmw),
+        class: Class,
+        host: Value,
+        b: Value,
+    ) -> Value {
+        let is_alone = access.space == Space::Shared;
+        let ty = scalar_type(class);
+        // Only shared memory keeps subnormal numbers.
+        let ftz = !is_alone;
+        let more = self.float_of_bits(b, float, false);
+        let more = self.flush(more, ftz, float, false);
+        let (again, done) = (self.b.create_block(), self.b.create_block());
+        self.b.append_block_param(again, ty);
+        self.b.append_block_param(done, ty);
+        let first = self.b.ins().load(ty, shared_flags(), host, 0);
+        self.b.ins().jump(again, &[first.into()]);
+        self.b.switch_to_block(again);
+        let old = self.b.block_params(again)[0];
+        let number = self.float_of_bits(old, float, false);
+        let number = self.flush(number, ftz, float, false);
+        let sum = self.b.ins().fadd(number, more);
+        // The interpreter knows which NaN it is.
+        let (cold, write) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, sum, sum);
+        self.b.ins().brif(is_nan, cold, &[], write, &[]);
+        self.go_on_in(cold);
+        let updated = self.call_update((access, function), class, host, [b, b]);
+        self.b.ins().jump(done, &[updated.into()]);
+        self.go_on_in(write);
+        let sum = self.flush(sum, ftz, float, false);
+        let sum = self.float_bits(sum, float, false);
+        if is_alone {
+            self.b.ins().store(shared_flags(), sum, host, 0);
+            self.b.ins().jump(done, &[old.into()]);
+        } else {
+            let found = self.b.ins().atomic_cas(MemFlagsData::trusted(), host, old, sum);
+            let same = self.b.ins().icmp(IntCC::Equal, found, old);
+            self.b.ins().brif(same, done, &[old.into()], again, &[found.into()]);
+        }
+        self.b.seal_block(again);
+        self.go_on_in(done);
+        self.b.block_params(done)[0]
     }
 
     /// Emits an atomic operation on memory that no other host thread accesses.
@@ -123,6 +183,7 @@ impl Emitter<'_> {
                 let same = self.b.ins().icmp(IntCC::Equal, old, b);
                 self.b.ins().select(same, c, old)
             }
+            Atomically::AddFloats(_) => b,
             Atomically::Rmw(op) => match op {
                 AtomicRmwOp::Add => self.b.ins().iadd(old, b),
                 AtomicRmwOp::And => self.b.ins().band(old, b),
@@ -142,6 +203,11 @@ impl Emitter<'_> {
     /// Returns the machine's instruction for the atomic operation being compiled, if there is one.
     fn native_atomic(&self) -> Option<Atomically> {
         let (op, ty) = self.atomic_operation()?;
+        match (op, ty) {
+            (AtomOp::Add, ScalarType::F32) => return Some(Atomically::AddFloats(Class::F32)),
+            (AtomOp::Add, ScalarType::F64) => return Some(Atomically::AddFloats(Class::F64)),
+            _ => {}
+        }
         if ty.is_float() && op != AtomOp::Exch || ty.bits() < 32 || ty.packed().is_some() {
             return None;
         }
@@ -177,4 +243,6 @@ impl Emitter<'_> {
 enum Atomically {
     Rmw(AtomicRmwOp),
     Cas,
+    /// An addition of floats of a class, for which there is no instruction.
+    AddFloats(Class),
 }

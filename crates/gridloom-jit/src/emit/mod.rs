@@ -13,6 +13,7 @@ mod address;
 mod arith;
 mod atomic;
 mod barrier;
+mod bit_counts;
 mod bit_fields;
 mod branch;
 mod collective;
@@ -45,6 +46,7 @@ mod side_exits;
 mod special;
 mod speculative_nan;
 mod value;
+mod wide_integers;
 
 pub(crate) use address::HOST;
 pub(crate) use arith::integer_condition;

@@ -196,9 +196,14 @@ fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformit
     let by_register = |index: usize| matches!(map.sources().get(index), Some(&source) if varies(source));
     match native.kind {
         Kind::Mul | Kind::MadLow if is_wide && !host::multiplies_wide_vectors() => -PRODUCT_LOSES,
+        Kind::MulHigh { .. } if is_wide && wide::is_available() => WIDE_SAVES,
+        Kind::Div { .. } | Kind::Rem { .. } if !is_wide && wide::is_available() => WORD_SAVES,
+        Kind::CountOnes | Kind::Reverse | Kind::CountZeros | Kind::FindBit { .. } if wide::is_available() => {
+            WIDE_SAVES
+        }
         Kind::MulHigh { .. } | Kind::Min { .. } | Kind::Max { .. } if is_wide => -EACH_LOSES,
         Kind::ShiftLeft | Kind::ShiftRight { .. } if by_register(1) && !wide::is_available() => -EACH_LOSES,
-        Kind::Funnel { .. } if by_register(2) => -EACH_LOSES,
+        Kind::Funnel { .. } if by_register(2) && !wide::is_available() => -EACH_LOSES,
         Kind::Div { .. }
         | Kind::Rem { .. }
         | Kind::CountZeros

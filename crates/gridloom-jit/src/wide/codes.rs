@@ -57,6 +57,10 @@ codes! {
     VPMULLQ = evex(2, 1, 0x40, 1);
     VPMULDQ = evex(2, 1, 0x28, 1);
     VPMULUDQ = either(1, 1, 0xf4, 1);
+    VPLZCNTD = evex(2, 1, 0x44, 0);
+    VPLZCNTQ = evex(2, 1, 0x44, 1);
+    VPOPCNTD = evex(2, 1, 0x55, 0);
+    VPOPCNTQ = evex(2, 1, 0x55, 1);
     VPMADDWD = either(1, 1, 0xf5, 0);
     VPANDD = either(1, 1, 0xdb, 0);
     VPANDQ = either(1, 1, 0xdb, 1);

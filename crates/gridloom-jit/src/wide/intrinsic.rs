@@ -63,9 +63,19 @@ pub(crate) enum Intrinsic {
     ScatterNear,
     ScatterWords,
     ScatterQuads,
+    /// Zeros above the highest bit of each element.
+    LeadingZeros,
+    /// Bits that are set in each element, on hosts that [count](super::counts_ones) them.
+    CountOnes,
+    /// `(a, b)`: products, in 64 bits, of the lower halves of elements of 64 bits.
+    MultiplyHalves,
+    /// `(a, b)`: quotients of words. Where the divisor is zero, unsigned ones are all ones. The
+    /// smallest number divided by minus one is the smallest number.
+    Divide,
+    DivideSigned,
 }
 
-const ALL: [Intrinsic; 30] = [
+const ALL: [Intrinsic; 35] = [
     Intrinsic::Words,
     Intrinsic::Bytes,
     Intrinsic::Join,
@@ -96,6 +106,11 @@ const ALL: [Intrinsic; 30] = [
     Intrinsic::ScatterNear,
     Intrinsic::ScatterWords,
     Intrinsic::ScatterQuads,
+    Intrinsic::LeadingZeros,
+    Intrinsic::CountOnes,
+    Intrinsic::MultiplyHalves,
+    Intrinsic::Divide,
+    Intrinsic::DivideSigned,
 ];
 
 impl Intrinsic {

@@ -49,6 +49,7 @@ fn has_instructions() -> bool {
         && has!("avx512vl")
         && has!("avx512bw")
         && has!("avx512dq")
+        && has!("avx512cd")
         && has!("fma")
         && has!("bmi1")
         && has!("bmi2")
@@ -60,6 +61,14 @@ fn has_instructions() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn has_instructions() -> bool {
     false
+}
+
+/// Returns whether the host counts the bits of each element of a vector with one instruction.
+pub(crate) fn counts_ones() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512vpopcntdq");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
 }
 
 /// Returns how many bytes vectors have in groups of so many threads: enough for a word of each.

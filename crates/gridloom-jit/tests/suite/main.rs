@@ -18,6 +18,7 @@ mod divergence;
 mod granted;
 mod hostile;
 mod idle_threads;
+mod integers;
 mod lane_offsets;
 mod nans;
 mod narrow;

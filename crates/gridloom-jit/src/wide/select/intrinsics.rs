@@ -130,6 +130,24 @@ impl Selector<'_> {
                 let (a, b) = (self.register(args[0]), self.register(args[1]));
                 self.binary(code.of(bytes), into, a, Source::Register(b));
             }
+            (Intrinsic::LeadingZeros | Intrinsic::CountOnes, Some(into)) => {
+                let quad = ty.is_some_and(|ty| ty.lane_bits() == 64);
+                let code = match (intrinsic, quad) {
+                    (Intrinsic::LeadingZeros, false) => VPLZCNTD,
+                    (Intrinsic::LeadingZeros, true) => VPLZCNTQ,
+                    (_, false) => VPOPCNTD,
+                    (_, true) => VPOPCNTQ,
+                };
+                let from = self.register(args[0]);
+                self.unary(code.of(bytes), into, Source::Register(from));
+            }
+            (Intrinsic::MultiplyHalves, Some(into)) => {
+                let (a, b) = (self.register(args[0]), self.register(args[1]));
+                self.binary(VPMULUDQ.of(bytes), into, a, Source::Register(b));
+            }
+            (Intrinsic::Divide | Intrinsic::DivideSigned, Some(into)) => {
+                self.divide_words(intrinsic == Intrinsic::DivideSigned, into, [args[0], args[1]], bytes);
+            }
             (Intrinsic::LoadPart, Some(into)) => {
                 let code = match self.constant_of(args[2]) {
                     Some(4) => VMOVSS.of(16).accessing(4),
@@ -180,6 +198,26 @@ impl Selector<'_> {
             _ => return self.unsupported(),
         }
         Ok(())
+    }
+
+    /// Adds a division of words in double precision. The quotient differs from any integer that it
+    /// is not by more than its rounding, so that its integer part is exact.
+    fn divide_words(&mut self, signed: bool, into: VReg, args: [Value; 2], bytes: u32) {
+        let (to_double, to_word) = if signed { (VCVTDQ2PD, VCVTTPD2DQ) } else { (VCVTUDQ2PD, VCVTTPD2UDQ) };
+        let [low, high] = [false, true].map(|high| {
+            let [a, b] = args.map(|arg| {
+                let (half, double) = (self.half(arg, high), self.vector());
+                self.unary(to_double.of(bytes), double, Source::Register(half));
+                double
+            });
+            let [quotient, word] = [0; 2].map(|_| self.vector());
+            self.binary(float(0x5e, true, false).of(bytes), quotient, a, Source::Register(b));
+            self.unary(to_word.of(bytes), word, Source::Register(quotient));
+            word
+        });
+        let code = if bytes == 64 { VINSERTI64X4.of(64) } else { VINSERTI32X4.of(32) };
+        let form = Form::new(code).reg(Use::Write(into)).vvvv(Use::Read(low));
+        self.push(form.rm(Source::Register(high)).byte(1));
     }
 
     /// Adds a selection of words of two vectors behind each other.
