@@ -340,11 +340,15 @@ mod many {
 
     #[inline(always)]
     fn each(values: &mut [u32], ftz: bool, function: impl Fn(f64) -> f64) {
-        for value in values {
+        let replace = |value: &mut u32| {
             let result = function(f32::from_bits(flush(*value, ftz)).into()) as f32;
             let bits = flush(result.to_bits(), ftz);
             *value = if result.is_nan() { MAGNITUDE } else { bits };
-        }
+        };
+        // A known number of values becomes vectors without a remainder.
+        let (eights, others) = values.as_chunks_mut::<8>();
+        eights.iter_mut().for_each(|eight| eight.iter_mut().for_each(&replace));
+        others.iter_mut().for_each(replace);
     }
 
     /// Computes sines or cosines. Those of large numbers are computed one by one.
@@ -369,12 +373,22 @@ mod many {
                         $compute
                     }
                     #[cfg(target_arch = "x86_64")]
+                    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+                    fn compute_widest(values: &mut [u32], ftz: bool) {
+                        compute(values, ftz);
+                    }
+                    #[cfg(target_arch = "x86_64")]
                     #[target_feature(enable = "avx2")]
                     fn compute_wide(values: &mut [u32], ftz: bool) {
                         compute(values, ftz);
                     }
                     // SAFETY: the caller's promise.
                     let values = unsafe { std::slice::from_raw_parts_mut(values, count as usize) };
+                    #[cfg(target_arch = "x86_64")]
+                    if crate::wide::is_available() {
+                        // SAFETY: the machine has these instructions.
+                        return unsafe { compute_widest(values, ftz != 0) };
+                    }
                     #[cfg(target_arch = "x86_64")]
                     if std::arch::is_x86_feature_detected!("avx2") {
                         // SAFETY: the machine has these instructions.

@@ -8,7 +8,7 @@
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E};
 
 /// Adding it rounds a number to an integer, which the lowest bits of the sum then hold.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Evaluates a polynomial with these coefficients, the constant one first.
 #[inline(always)]
@@ -20,29 +20,33 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     sum
 }
 
-/// Returns two to the power of `x`.
+/// Past this and its negative, [`exp2`] is infinity and zero in single precision.
+pub const MOST_EXPONENT: f64 = 200.0;
+
+/// The coefficients of [`exp2`], the constant one first.
+pub const EXP_SERIES: [f64; 12] = [
+    1.0,
+    1.0,
+    1.0 / 2.0,
+    1.0 / 6.0,
+    1.0 / 24.0,
+    1.0 / 120.0,
+    1.0 / 720.0,
+    1.0 / 5040.0,
+    1.0 / 40320.0,
+    1.0 / 362_880.0,
+    1.0 / 3_628_800.0,
+    1.0 / 39_916_800.0,
+];
+
+/// Returns two to the power of `x`. The compiler emits the same sequence of operations.
 #[inline(always)]
 pub fn exp2(x: f64) -> f64 {
-    // Past these, single precision has infinity and zero.
-    let x = if x < -200.0 { -200.0 } else { x };
-    let x = if x > 200.0 { 200.0 } else { x };
+    let x = if x < -MOST_EXPONENT { -MOST_EXPONENT } else { x };
+    let x = if x > MOST_EXPONENT { MOST_EXPONENT } else { x };
     let sum = x + ROUND;
     let y = (x - (sum - ROUND)) * LN_2;
-    let series = [
-        1.0,
-        1.0,
-        1.0 / 2.0,
-        1.0 / 6.0,
-        1.0 / 24.0,
-        1.0 / 120.0,
-        1.0 / 720.0,
-        1.0 / 5040.0,
-        1.0 / 40320.0,
-        1.0 / 362_880.0,
-        1.0 / 3_628_800.0,
-        1.0 / 39_916_800.0,
-    ];
-    polynomial(y, series) * f64::from_bits(sum.to_bits().wrapping_add(1023) << 52)
+    polynomial(y, EXP_SERIES) * f64::from_bits(sum.to_bits().wrapping_add(1023) << 52)
 }
 
 /// Returns the logarithm to the base two; minus infinity of zero, and NaN of a negative number.

@@ -23,6 +23,8 @@ pub(crate) fn computes(native: &Native) -> bool {
         native.kind,
         Kind::FloatDivApprox { .. }
             | Kind::FloatRsqrt { .. }
+            | Kind::FloatFmaDown
+            | Kind::FloatApprox { .. }
             | Kind::FloatAbs { .. }
             | Kind::FloatNeg { .. }
             | Kind::RoundIntegral { .. }

@@ -10,6 +10,7 @@ use super::value::scalar_type;
 use crate::host;
 use crate::native::{Class, Integral, Kind, Native};
 use crate::runtime;
+use crate::wide::Intrinsic;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -46,12 +47,19 @@ impl Emitter<'_> {
         if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
     }
 
-    fn float_constant(&mut self, bits: u64, class: Class, vector: bool) -> Value {
+    pub(super) fn float_constant(&mut self, bits: u64, class: Class, vector: bool) -> Value {
         if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
     }
 
     /// Selects one of two floats by a truth value or mask.
-    fn choose(&mut self, condition: Value, a: Value, b: Value, class: Class, vector: bool) -> Value {
+    pub(super) fn choose(
+        &mut self,
+        condition: Value,
+        a: Value,
+        b: Value,
+        class: Class,
+        vector: bool,
+    ) -> Value {
         if !vector {
             return self.b.ins().select(condition, a, b);
         }
@@ -160,6 +168,10 @@ impl Emitter<'_> {
             Kind::FloatFma { ftz } => {
                 let sum = self.b.ins().fma(x[0], x[1], x[2]);
                 self.finish(sum, ftz, true, class, vector)
+            }
+            Kind::FloatFmaDown if vector && self.is_wide() => {
+                let sum = self.operation(Intrinsic::MultiplyAddDown, &x, self.length.by(F32));
+                self.canonical(sum, vector).into()
             }
             Kind::FloatFmaDown => self.fma_down(&x, vector),
             Kind::FloatApprox { op, ftz } => {

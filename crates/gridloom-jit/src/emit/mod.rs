@@ -20,6 +20,7 @@ mod collective;
 mod dead;
 mod divergent;
 mod each_active;
+mod elementary;
 mod exit;
 mod float;
 mod fold;

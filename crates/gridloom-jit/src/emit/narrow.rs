@@ -271,6 +271,9 @@ impl Emitter<'_> {
     pub(super) fn approximate_many(&mut self, op: ApproxOp, ftz: bool, operand: &Val) -> Option<Vec<Value>> {
         let function = runtime::approximate_many(op)?;
         let parts = self.vectors(operand, Class::F32);
+        if op == ApproxOp::Ex2 && self.is_wide() {
+            return Some(parts.into_iter().map(|part| self.power_of_two(part, ftz)).collect());
+        }
         let flags = MemFlagsData::trusted();
         let buffer = self.scratch(4 * self.lanes);
         for (part, &value) in parts.iter().enumerate() {

@@ -380,11 +380,19 @@ impl Emitter<'_> {
         self.b.ins().jump(done, &loaded);
         self.go_on_in(rows.each);
         self.forget(before);
-        let mut values = Vec::new();
-        for (host, at) in self.row_places(&rows, guard) {
-            values.push(self.b.ins().load(I32, shared_flags(), host, at));
-        }
-        let gathered = self.gather(&values, Class::B32);
+        let gathered = match self.is_wide() {
+            true => {
+                let places = self.scattered_in_shared(rows.words.clone());
+                self.gather_elements(&places, Class::B32, guard)
+            }
+            false => {
+                let mut values = Vec::new();
+                for (host, at) in self.row_places(&rows, guard) {
+                    values.push(self.b.ins().load(I32, shared_flags(), host, at));
+                }
+                self.gather(&values, Class::B32)
+            }
+        };
         let gathered: Vec<BlockArg> = gathered.into_iter().map(BlockArg::from).collect();
         self.b.ins().jump(done, &gathered);
         self.go_on_in(done);
@@ -429,10 +437,15 @@ impl Emitter<'_> {
         self.b.ins().jump(done, &[]);
         self.go_on_in(rows.each);
         self.forget(before);
-        for (lane, (host, at)) in self.row_places(&rows, guard).into_iter().enumerate() {
-            let per = self.per_vector(Class::B32);
-            let value = self.lane_of(new[lane / per], lane % per);
-            self.b.ins().store(shared_flags(), value, host, at);
+        if self.is_wide() {
+            let places = self.scattered_in_shared(rows.words.clone());
+            self.scatter_elements(&places, Class::B32, guard, &new);
+        } else {
+            for (lane, (host, at)) in self.row_places(&rows, guard).into_iter().enumerate() {
+                let per = self.per_vector(Class::B32);
+                let value = self.lane_of(new[lane / per], lane % per);
+                self.b.ins().store(shared_flags(), value, host, at);
+            }
         }
         self.b.ins().jump(done, &[]);
         self.go_on_in(done);

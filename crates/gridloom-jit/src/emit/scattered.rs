@@ -50,8 +50,7 @@ impl Emitter<'_> {
             (Space::Shared, _) => {
                 let masks = guard.map(|guard| self.vectors(guard, Class::Pred));
                 let words = self.shared_words(access, operand, address, offset, masks.as_deref())?;
-                let start = self.machine_field(offset_of!(Machine, shared), I64);
-                Some(Scattered::Near { start, words, log: 0, offset: 0 })
+                Some(self.scattered_in_shared(words))
             }
             (Space::Global, &Val::Affine(first, step))
                 if !access.narrow
@@ -96,6 +95,12 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns where accesses to shared memory go, for addresses that are checked.
+    pub(super) fn scattered_in_shared(&mut self, words: Vec<Value>) -> Scattered {
+        let start = self.machine_field(offset_of!(Machine, shared), I64);
+        Scattered::Near { start, words, log: 0, offset: 0 }
+    }
+
     /// Returns the masks of a guard, or of all threads.
     fn masks_or_all(&mut self, guard: Option<&Val>, class: Class) -> Vec<Value> {
         match guard {
@@ -108,7 +113,12 @@ impl Emitter<'_> {
     }
 
     /// Loads words, or elements of 64 bits.
-    fn gather_elements(&mut self, places: &Scattered, class: Class, guard: Option<&Val>) -> Vec<Value> {
+    pub(super) fn gather_elements(
+        &mut self,
+        places: &Scattered,
+        class: Class,
+        guard: Option<&Val>,
+    ) -> Vec<Value> {
         let masks = self.masks_or_all(guard, class);
         match (places, class) {
             (Scattered::Near { start, words, log, offset }, Class::B32) => {
@@ -147,7 +157,13 @@ impl Emitter<'_> {
     }
 
     /// Stores words, or elements of 64 bits. Of several to one place, that of the last thread stays.
-    fn scatter_elements(&mut self, places: &Scattered, class: Class, guard: Option<&Val>, values: &[Value]) {
+    pub(super) fn scatter_elements(
+        &mut self,
+        places: &Scattered,
+        class: Class,
+        guard: Option<&Val>,
+        values: &[Value],
+    ) {
         let masks = self.masks_or_all(guard, class);
         match (places, class) {
             (Scattered::Near { start, words, log, offset }, Class::B32) => {
@@ -244,6 +260,10 @@ impl Emitter<'_> {
         guard: Option<&Val>,
     ) -> Vec<Value> {
         let (aligned, low) = match places {
+            Scattered::Near { start, words, log: log @ (0 | 1), offset } => {
+                let start = self.sum_with(*start, (*offset).into());
+                self.words_near(start, words, *log)
+            }
             Scattered::Near { start, words, log, offset } => {
                 let start = self.sum_with(*start, (*offset).into());
                 let hosts = self.far_of(start, words, *log);
@@ -292,6 +312,28 @@ impl Emitter<'_> {
         let clear = self.vector_of(!3, Class::B64);
         let hosts = hosts.iter().map(|&host| self.b.ins().band(host, clear)).collect();
         (Scattered::Far { hosts, offset: 0 }, low)
+    }
+
+    /// Returns the words that bytes are in at signed distances from an address, shifted by at most
+    /// one bit, and the lowest bits of the distances from a multiple of four.
+    fn words_near(&mut self, start: Value, words: &[Value], log: u32) -> (Scattered, Vec<Value>) {
+        let more = self.b.ins().band_imm_u(start, 3);
+        let start = self.b.ins().isub(start, more);
+        let more = self.b.ins().ireduce(I32, more);
+        let more = self.b.ins().splat(self.length.by(I32), more);
+        let three = self.vector_of(3, Class::B32);
+        let up = self.b.ins().iconst(I32, i64::from(2 - log));
+        let (mut places, mut low) = (Vec::new(), Vec::new());
+        for &part in words {
+            let shifted = if log == 0 { part } else { self.b.ins().ishl_imm_u(part, i64::from(log)) };
+            let within = self.b.ins().band(shifted, three);
+            let within = self.b.ins().iadd(within, more);
+            let carried = self.b.ins().ushr_imm_u(within, 2);
+            let whole = self.b.ins().sshr(part, up);
+            places.push(self.b.ins().iadd(whole, carried));
+            low.push(within);
+        }
+        (Scattered::Near { start, words: places, log: 2, offset: 0 }, low)
     }
 
     /// Stores by scatters in the threads where a guard holds, or in all. Returns whether it did.

@@ -225,7 +225,10 @@ fn is_gathered(shapes: &Uniformity, op: &Op) -> bool {
         _ => return false,
     };
     let has_size = matches!(size, 4 | 8) || matches!(op, Op::Load(_)) && size < 4;
-    let varies = matches!(operand.base, Base::Source(base) if shapes.source(base) == Shape::Varying);
+    let varies = matches!(
+        operand.base,
+        Base::Source(base) if matches!(shapes.source(base), Shape::Varying | Shape::Affine(_))
+    );
     let is_far = !operand.narrow && matches!(operand.space, Space::Global | Space::Const | Space::Generic);
     elements == 1 && has_size && varies && (is_far || operand.space == Space::Shared)
 }

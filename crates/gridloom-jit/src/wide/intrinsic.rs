@@ -73,9 +73,11 @@ pub(crate) enum Intrinsic {
     /// smallest number divided by minus one is the smallest number.
     Divide,
     DivideSigned,
+    /// `(a, b, c)`: products and sums of floats, rounded once, towards minus infinity.
+    MultiplyAddDown,
 }
 
-const ALL: [Intrinsic; 35] = [
+const ALL: [Intrinsic; 36] = [
     Intrinsic::Words,
     Intrinsic::Bytes,
     Intrinsic::Join,
@@ -111,6 +113,7 @@ const ALL: [Intrinsic; 35] = [
     Intrinsic::MultiplyHalves,
     Intrinsic::Divide,
     Intrinsic::DivideSigned,
+    Intrinsic::MultiplyAddDown,
 ];
 
 impl Intrinsic {

@@ -389,7 +389,7 @@ impl Selector<'_> {
             }
         };
         let (reg, vvvv) = (field(form.reg), field(form.vvvv));
-        let (mut memory, mut broadcast) = (None, false);
+        let (mut memory, mut broadcast) = (None, form.rounds);
         let rm = match form.rm {
             Err(operand) => field(operand),
             Ok(Source::Register(register)) => field(Use::Read(register)),

@@ -15,6 +15,7 @@ mod random_numbers;
 mod both;
 mod corpus;
 mod divergence;
+mod elementary;
 mod granted;
 mod hostile;
 mod idle_threads;

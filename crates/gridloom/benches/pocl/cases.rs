@@ -1,6 +1,6 @@
 //! The kernels of the comparison: arguments, sizes, and the allowed difference.
 
-use crate::{families, programs};
+use crate::{families, integers, programs};
 
 /// An argument of a kernel.
 pub(crate) enum Value {
@@ -319,6 +319,7 @@ pub(crate) fn all(quick: bool) -> Vec<Case> {
     cases.extend(idioms(numbers, quick));
     cases.extend(families::cases(numbers, quick));
     cases.extend(programs::cases(numbers, quick));
+    cases.extend(integers::cases(numbers, quick));
     cases
 }
 

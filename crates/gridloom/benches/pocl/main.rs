@@ -12,6 +12,7 @@
 
 mod cases;
 mod families;
+mod integers;
 mod opencl;
 mod programs;
 
@@ -232,7 +233,8 @@ fn compare_all() -> Result<()> {
         include_str!("kernels.cl"),
         include_str!("idioms.cl"),
         include_str!("families.cl"),
-        include_str!("programs.cl")
+        include_str!("programs.cl"),
+        include_str!("integers.cl")
     ))?;
     let device = Device::cpu()?;
     let modules = [
@@ -240,6 +242,7 @@ fn compare_all() -> Result<()> {
         include_str!("idioms.ptx"),
         include_str!("families.ptx"),
         include_str!("programs.ptx"),
+        include_str!("integers.ptx"),
     ];
     let modules =
         modules.into_iter().map(|ptx| device.load_ptx(ptx)).collect::<gridloom::Result<Vec<_>>>()?;

@@ -51,6 +51,8 @@ pub(super) struct Form {
     pub(super) zero: bool,
     pub(super) immediate: Immediate,
     pub(super) lock: bool,
+    /// Whether the length of vectors is that of the longest, and its field says how to round.
+    pub(super) rounds: bool,
     pub(super) clobbers: Clobbers,
 }
 
@@ -65,6 +67,7 @@ impl Form {
             zero: false,
             immediate: Immediate::None,
             lock: false,
+            rounds: false,
             clobbers: Clobbers::Nothing,
         }
     }
@@ -91,6 +94,12 @@ impl Form {
 
     pub(super) fn under(mut self, mask: VReg, zero: bool) -> Self {
         (self.mask, self.zero) = (Some(mask), zero);
+        self
+    }
+
+    /// Rounds towards minus infinity. The operands are registers.
+    pub(super) fn down(mut self) -> Self {
+        (self.code, self.rounds) = (self.code.of(32), true);
         self
     }
 

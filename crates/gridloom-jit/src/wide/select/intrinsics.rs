@@ -148,6 +148,12 @@ impl Selector<'_> {
             (Intrinsic::Divide | Intrinsic::DivideSigned, Some(into)) => {
                 self.divide_words(intrinsic == Intrinsic::DivideSigned, into, [args[0], args[1]], bytes);
             }
+            (Intrinsic::MultiplyAddDown, Some(into)) => {
+                // The longest vectors, whatever their upper elements hold.
+                let [a, b, c] = [args[0], args[1], args[2]].map(|arg| self.register(arg));
+                let form = Form::new(fused(0xb8, false, false)).reg(Use::Over(into, c)).vvvv(Use::Read(a));
+                self.push(form.rm(Source::Register(b)).down());
+            }
             (Intrinsic::LoadPart, Some(into)) => {
                 let code = match self.constant_of(args[2]) {
                     Some(4) => VMOVSS.of(16).accessing(4),
