@@ -13,6 +13,7 @@ use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
+use gridloom_interp::lanes::{Slot, Source};
 
 /// The largest size of an element, and the farthest that an array is from the start of the memory.
 const LARGEST: u64 = 16;
@@ -58,6 +59,11 @@ impl Emitter<'_> {
                 let Some(Val::Many(parts)) = operands.first() else { return };
                 Indices { parts: parts.clone(), signed, size: 1, offset: 0, base: None }
             }
+            // In a register of 16 bits, the upper ones of each word are zero.
+            Kind::Extend { from: 16, signed: false, to: 64, .. } if native.operands[0] == Class::B16 => {
+                let Some(Val::Many(parts)) = operands.first() else { return };
+                Indices { parts: parts.clone(), signed: true, size: 1, offset: 0, base: None }
+            }
             Kind::ShiftLeft => {
                 let (Some(known), Some(by @ 0..5)) = (known(self, 0), constant(self, 1)) else { return };
                 if known.base.is_some() {
@@ -88,6 +94,19 @@ impl Emitter<'_> {
             && indices.offset.unsigned_abs() < FARTHEST as u64
             && indices.parts.iter().all(|&part| self.b.func.dfg.value_type(part) == self.length.by(I32));
         if let (Some(&first), true) = (results.first(), fits) {
+            self.indices.insert(first, indices);
+        }
+    }
+
+    /// Records that a register of 64 bits, just written in all threads, holds these bytes or halves.
+    pub(super) fn note_loaded_indices(&mut self, slot: Slot, parts: Vec<Value>) {
+        if self.storage(slot) != Class::B64 {
+            return;
+        }
+        if let Val::Many(results) = self.get(Source::Slot(slot), Class::B64)
+            && let (Some(&first), true) = (results.first(), results.len() == 2 * parts.len())
+        {
+            let indices = Indices { parts, signed: true, size: 1, offset: 0, base: None };
             self.indices.insert(first, indices);
         }
     }

@@ -289,7 +289,11 @@ impl Emitter<'_> {
                 let mask = self.vector_of(0xffff, Class::B32);
                 parts.iter_mut().for_each(|part| *part = self.b.ins().band(*part, mask));
             }
-            return self.define(slot, Val::Many(parts), Class::B32, guard);
+            self.define(slot, Val::Many(parts.clone()), Class::B32, guard);
+            if signed.is_none() && guard.is_none() {
+                self.note_loaded_indices(slot, parts);
+            }
+            return;
         }
         if size == 1
             && signed.is_none()

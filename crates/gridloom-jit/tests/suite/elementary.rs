@@ -82,3 +82,31 @@ fn bytes_and_halves_at_indices_are_those_of_the_interpreter() {
         }
     }
 }
+
+#[test]
+fn loaded_bytes_and_halves_are_indices_as_in_the_interpreter() {
+    let words: Vec<u32> = (0..256u32).map(|i| i.wrapping_mul(0x9e37_79b9) & 0x00ff_03ff).collect();
+    for (index, load) in [
+        ("add.u64 %rd3, %rd0, %rd1; ld.global.u8 %rd4, [%rd3+5];", "ld.global.u8 %r4, [%rd5+3];"),
+        ("mad.wide.u32 %rd3, %r1, 2, %rd0; ld.global.u16 %rd4, [%rd3];", "ld.global.s8 %r4, [%rd5];"),
+        (
+            "mad.wide.u32 %rd3, %r1, 2, %rd0; ld.global.u16 %h0, [%rd3]; cvt.u64.u16 %rd4, %h0;",
+            "ld.global.u8 %r4, [%rd5+1];",
+        ),
+        (
+            "add.u64 %rd3, %rd0, %rd1; ld.global.u8 %h0, [%rd3]; cvt.u64.u16 %rd4, %h0; shl.b64 %rd4, %rd4, 1;",
+            "ld.global.u16 %r4, [%rd5+2];",
+        ),
+        (
+            "add.u64 %rd3, %rd0, %rd1; ld.global.s8 %h0, [%rd3]; and.b16 %h0, %h0, 255; cvt.u64.u16 %rd4, %h0;",
+            "ld.global.u8 %r4, [%rd5];",
+        ),
+    ] {
+        let body = format!(
+            ".reg .b16 %h<2>; cvt.u64.u32 %rd1, %r1; {index} add.u64 %rd5, %rd0, %rd4; {load} mov.u32 %r19, %r4;
+             bar.sync 0; {STORE}"
+        );
+        Case { words: words.clone(), ..Case::new(&body) }.same().unwrap();
+        Case { words: words.clone(), block: [7, 1, 1], ..Case::new(&body) }.same().unwrap();
+    }
+}
