@@ -151,15 +151,21 @@ impl Emitter<'_> {
         let number = self.float_of_bits(old, float, false);
         let number = self.flush(number, ftz, float, false);
         let sum = self.b.ins().fadd(number, more);
-        // The interpreter knows which NaN it is.
-        let (cold, write) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(cold);
-        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, sum, sum);
-        self.b.ins().brif(is_nan, cold, &[], write, &[]);
-        self.go_on_in(cold);
-        let updated = self.call_update((access, function), class, host, [b, b]);
-        self.b.ins().jump(done, &[updated.into()]);
-        self.go_on_in(write);
+        let sum = if float == Class::F32 {
+            self.keeps_nan = false;
+            self.canonical(sum, false)
+        } else {
+            // The interpreter knows which NaN it is.
+            let (cold, write) = (self.b.create_block(), self.b.create_block());
+            self.b.set_cold_block(cold);
+            let is_nan = self.b.ins().fcmp(FloatCC::Unordered, sum, sum);
+            self.b.ins().brif(is_nan, cold, &[], write, &[]);
+            self.go_on_in(cold);
+            let updated = self.call_update((access, function), class, host, [b, b]);
+            self.b.ins().jump(done, &[updated.into()]);
+            self.go_on_in(write);
+            sum
+        };
         let sum = self.flush(sum, ftz, float, false);
         let sum = self.float_bits(sum, float, false);
         if is_alone {
