@@ -22,7 +22,7 @@ fn floats() -> Vec<u32> {
         0x7fa0_0000,
         0x7fff_ffff,
     ];
-    let near = |i: u32| BORDERS[i as usize % 16] ^ (i / 16 & 1) << 31 ^ (i / 32);
+    let near = |i: u32| BORDERS[i as usize % 16] ^ (((i / 16) & 1) << 31) ^ (i / 32);
     (0..64).map(near).collect()
 }
 
