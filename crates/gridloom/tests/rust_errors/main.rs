@@ -5,6 +5,8 @@
 //! whose span has this text and whose code and message begin so. Each such error must be there, and
 //! no error on another line. `GRIDLOOM_BLESS=1` writes what the compiler says into the files.
 
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -135,7 +137,7 @@ fn check(name: &str, least: usize) {
     );
     let path = root.join("tests/rust_errors/cases").join(name);
     let Some(errors) = errors_of(&path) else {
-        println!("{name} skipped: there is no compiler, or no library to compile it with");
+        eprintln!("{name} skipped: there is no compiler, or no library to compile it with");
         return;
     };
     let source = std::fs::read_to_string(&path).expect("the case can be read");
