@@ -10,7 +10,7 @@ use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
 use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
 use std::sync::Arc;
 
-use crate::graphs::{GPU, Kernels, fill, only, optimized, pointer, value};
+use crate::graphs::{GPU, Kernels, fill, only, optimized, optimized_for, pointer, value};
 
 fn handle(condition: &Condition) -> ArgValue {
     ArgValue::Pointer(PointerValue::Condition(condition.key()))
@@ -364,6 +364,45 @@ fn a_node_limit_counts_the_nodes_that_were_written() {
             let stream = Stream::new(&kernels.device).unwrap();
             executable.launch(&stream).unwrap();
             assert_eq!(stream.synchronize().is_err(), nodes > 4);
+        }
+    }
+}
+
+#[test]
+fn decisions_that_take_several_kernels_of_one_block_start_them_early() {
+    let gpu = gridloom_opt::Profile {
+        counts_passes: false,
+        names_faults: false,
+        cancels: false,
+        max_argument_bytes: 512,
+        ..GPU
+    };
+    for kernels in Kernels::all() {
+        let (x, choice) = (kernels.words(&[1; 64]), kernels.words(&[1]));
+        let graph = Graph::new(&kernels.device);
+        let (mut last, mut conditions): (Option<Node>, Vec<Condition>) = (None, Vec::new());
+        for by in 0..20 {
+            let condition = graph.condition(Some(0));
+            let args = vec![handle(&condition), pointer(&choice), value(2)];
+            let after: Vec<&Node> = last.iter().collect();
+            let choose = kernels.launch("choose", LaunchConfig::new(1, 32), args);
+            let decide = graph.add(&after, choose).unwrap();
+            let test = Test::Condition(condition.key());
+            let branch = conditional(&graph, &[&decide], ConditionalForm::If, test, 1);
+            branch.bodies().unwrap()[0].add(&[], kernels.mix(&x, by, 1, 64)).unwrap();
+            last = Some(branch);
+            conditions.push(condition);
+        }
+        let executable = optimized_for(gpu, &graph, Optimizations::ALL);
+        let report = executable.report();
+        let nodes = executable.optimized_graph().unwrap().unwrap().len();
+        assert!((2..20).contains(&nodes), "{nodes} nodes, {report:?}");
+        assert!(report.optimized.iter().any(|line| line.starts_with("early-start:")), "{report:?}");
+        for _ in 0..2 {
+            let before = kernels.read(&x)[0];
+            kernels.run(&executable);
+            let expected = (0..20u32).fold(before, |value, by| value.wrapping_mul(31).wrapping_add(by));
+            assert_eq!(kernels.read(&x), [expected; 64]);
         }
     }
 }

@@ -119,7 +119,7 @@ impl Assembly {
         parameters: usize,
         unrolls: bool,
     ) -> Result<Module, Refusal> {
-        self.link(source)?;
+        self.link(source, true)?;
         let key = Arc::as_ptr(source.module()) as usize;
         let mut function = source.function().clone();
         function.span = Span::default();

@@ -59,7 +59,7 @@ impl Assembly {
     /// Appends the code of a kernel. Returns the index of the first instruction for each one of the
     /// kernel, and of the one after the last.
     pub(crate) fn inline(&mut self, source: &KernelSource, how: Inlining) -> Result<Vec<u32>, Refusal> {
-        self.link(source)?;
+        self.link(source, false)?;
         let number = self.inlined;
         self.inlined += 1;
         let body = source.body();

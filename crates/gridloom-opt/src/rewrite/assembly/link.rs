@@ -12,8 +12,9 @@ use crate::rewrite::source::{KernelSource, SET_CONDITION};
 use super::{Assembly, Refusal, make_coherent};
 
 impl Assembly {
-    /// Links the functions and tables that a kernel uses into the module.
-    pub(super) fn link(&mut self, source: &KernelSource) -> Result<(), Refusal> {
+    /// Links the functions and tables that a kernel uses into the module. The functions of a kernel
+    /// that stays whole may use shared memory of its module, as a program does that was made before.
+    pub(super) fn link(&mut self, source: &KernelSource, is_whole: bool) -> Result<(), Refusal> {
         self.require_of(source.module());
         let module = source.module().clone();
         let key = Arc::as_ptr(&module) as usize;
@@ -57,9 +58,12 @@ impl Assembly {
                     let result = match place {
                         OperandMut::Function(id) => self.linked_function(&module, id),
                         OperandMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
-                        | OperandMut::Var(VarRef::Symbol(id)) => self.linked_symbol(key, id),
-                        OperandMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
-                            self.linked_symbol(key, id)
+                        | OperandMut::Var(VarRef::Symbol(id))
+                        | OperandMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
+                            match is_whole {
+                                true => self.module_symbol(&module, key, id),
+                                false => self.linked_symbol(key, id),
+                            }
                         }
                         _ => Ok(()),
                     };
