@@ -431,7 +431,7 @@ impl<'a> InPlaceUpdate<'a> {
         if attributes(old.config()) != attributes(new.config()) {
             return refuse("the attributes of a launch are fixed when the graph is compiled");
         }
-        // A precaution: see docs/driver-quirks.md, SKEDCHECK11_TOTAL_THREADS.
+        // A precaution: see docs/driver-quirks.md.
         let shape = |config: &LaunchConfig| (config.grid, config.block, config.shared);
         if (new.config().cooperative || new.config().cluster.is_some())
             && (shape(old.config()) != shape(new.config()) || !Arc::ptr_eq(old.kernel(), new.kernel()))
