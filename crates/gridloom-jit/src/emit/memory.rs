@@ -528,6 +528,7 @@ impl Emitter<'_> {
                 self.store_by_masks(store, access, (&address, offset), &values, guard);
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(done);
+                self.forget(before);
             }
         }
     }

@@ -39,6 +39,46 @@ fn a_pointer_that_moves_in_a_loop_is_checked() {
 }
 
 #[test]
+fn an_access_that_no_thread_makes_checks_nothing_for_the_next_one() {
+    // The address is loaded, so nothing is known of it, and no thread has a number above that of words.
+    let load = "ld.global.u64 %rd3, [%rd0]; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd3, %rd1;\n\
+                xor.b32 %r2, %r1, 5; setp.gt.u32 %p1, %r2, %r0;";
+    for pointer in [4u64, 0x1_0001, 1 << 60, u64::MAX - 3] {
+        let mut words = vec![0; 64];
+        (words[0], words[1]) = (pointer as u32, (pointer >> 32) as u32);
+        for access in [
+            "@%p1 st.global.u32 [%rd2], %r1;",
+            "@%p1 ld.global.u32 %r3, [%rd2];",
+            "@%p1 atom.global.add.u32 %r3, [%rd2], 1;",
+        ] {
+            let body = format!("{load} {access}\n ld.global.u32 %r19, [%rd2]; bar.sync 0; {STORE}");
+            Case { words: words.clone(), ..Case::new(&body) }.same().unwrap_err();
+            let body = format!("{load} {access}\n st.global.u32 [%rd2], %r1;");
+            Case { words: words.clone(), ..Case::new(&body) }.same().unwrap_err();
+            let body = format!("{load} {access} bar.sync 0; mov.u32 %r19, %r1; {STORE}");
+            Case { words: words.clone(), ..Case::new(&body) }.same().unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_access_to_shared_memory_that_no_thread_makes_checks_nothing_for_the_next_one() {
+    let address = "mov.u64 %rd1, tile; cvt.u32.u64 %r4, %rd1; mad.lo.u32 %r4, %r1, 4, %r4; add.u32 %r4, %r4, %r5;\n\
+                   xor.b32 %r2, %r1, 5; setp.gt.u32 %p1, %r2, %r0;";
+    for (more, is_good) in [(256, true), (2, false), (1024, false), (0xffff_fffc_u32, false)] {
+        let words = vec![more; 64];
+        for access in ["@%p1 st.shared.u32 [%r4], %r1;", "@%p1 ld.shared.u32 %r3, [%r4];"] {
+            let body = format!(
+                "ld.global.u32 %r5, [%rd0]; {address} {access}\n st.shared.u32 [%r4], %r2; bar.sync 0;\n\
+                 ld.shared.u32 %r19, [%r4]; {STORE}"
+            );
+            let found = Case { words: words.clone(), ..Case::new(&body) }.same();
+            assert_eq!(found.is_ok(), is_good, "{more}: {access}");
+        }
+    }
+}
+
+#[test]
 fn negative_indices_lead_back() {
     let body = "sub.u32 %r2, %r1, 64; mul.wide.s32 %rd1, %r2, 4; add.u64 %rd2, %rd0, %rd1;\n\
                 ld.global.u32 %r3, [%rd2+256]; add.u32 %r3, %r3, 5; st.global.u32 [%rd2+256], %r3;";
