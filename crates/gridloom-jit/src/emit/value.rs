@@ -218,9 +218,8 @@ impl Emitter<'_> {
             Shape::Affine(step) => {
                 let value = self.b.use_var(variables[0]);
                 let whole = Val::Affine(value, step);
-                if class.bits() == storage.bits() && !class.is_float()
-                    || class.bits() == 32 && storage.bits() == 64
-                {
+                let is_kept = class.bits() == storage.bits() || class.bits() == 32 && storage.bits() == 64;
+                if is_kept && !class.is_float() {
                     return Val::Affine(self.convert(value, storage, class), step);
                 }
                 // Zero-extended, it may no longer be affine.

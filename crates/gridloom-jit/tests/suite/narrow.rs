@@ -1,6 +1,6 @@
 //! Integers of 8 and 16 bits, in rows of memory and in registers.
 
-use crate::case::Case;
+use crate::case::{Case, STORE};
 
 /// Bytes and halves that are interesting, for as many threads.
 fn words() -> Vec<u32> {
@@ -162,5 +162,17 @@ fn fields_products_and_clamped_conversions_are_those_of_the_interpreter() {
              shr.u32 %r4, %r3, 3; cvt.rn.f32.s32 %f2, %r3; mul.f32 %f2, %f2, 0f38000000; bar.sync 0;
              {instruction} st.global.u32 [%rd2], %r19;"
         ));
+    }
+}
+
+#[test]
+fn lower_halves_of_affine_registers_are_read_as_floats() {
+    let body = format!(
+        "mul.wide.u32 %rd1, %r1, 65536; add.u64 %rd1, %rd1, 0x13f800000; mov.f32 %f1, 0f3F000000;\n\
+         add.f32 %f2, %rd1, %f1; mov.b32 %r19, %f2; {STORE}"
+    );
+    let found = Case::new(&body).same().unwrap();
+    for (thread, &word) in (0u32..).zip(&found) {
+        assert_eq!(f32::from_bits(word), f32::from_bits(0x3f80_0000 + 65536 * thread) + 0.5, "{thread}");
     }
 }
