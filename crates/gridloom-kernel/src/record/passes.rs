@@ -20,11 +20,11 @@ pub fn has_pass<I: IntoIterator>(over: I, pass: u64) -> bool {
     over.into_iter().nth(pass as usize).is_some()
 }
 
-/// The recording of [`nth_pass`].
+/// Records `nth_pass`.
 #[allow(non_camel_case_types, reason = "twins are found under the name of the function")]
 pub struct nth_pass {}
 
-/// The recording of [`has_pass`].
+/// Records `has_pass`.
 #[allow(non_camel_case_types, reason = "twins are found under the name of the function")]
 pub struct has_pass {}
 
