@@ -232,6 +232,9 @@ impl Executable {
             Form::If => builder.conditional(IF)?,
             Form::While => builder.conditional(WHILE)?,
         };
+        if variant.calls_back {
+            builder.call_back()?;
+        }
         let mut flags = 0;
         if form == Form::DeviceLaunch {
             flags |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.0;
@@ -357,6 +360,22 @@ impl Builder<'_> {
         let driver = &self.bare.driver;
         // SAFETY: graph, predecessor and event are alive.
         unsafe { driver.cu_graph_add_event_record_node(&mut node, self.graph, &after, 1, event) }?;
+        Ok(())
+    }
+
+    /// Adds a call of a function of the host after everything that is there.
+    fn call_back(&self) -> Result<(), Error> {
+        unsafe extern "C" fn nothing(_: *mut c_void) {}
+        let driver = &self.bare.driver;
+        let call = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(nothing), userData: ptr::null_mut() };
+        let (mut node, mut count) = (ptr::null_mut(), 16);
+        let mut nodes = [ptr::null_mut(); 16];
+        // SAFETY: the graph is alive and has fewer nodes than the array; the function outlives the graph
+        // and does not use its argument.
+        unsafe {
+            driver.cu_graph_get_nodes(self.graph, nodes.as_mut_ptr(), &mut count)?;
+            driver.cu_graph_add_host_node(&mut node, self.graph, nodes.as_ptr(), count, &call)?;
+        }
         Ok(())
     }
 

@@ -21,11 +21,17 @@
 //! | `cluster`, `cooperative`, `priority` | how the kernels of the graphs are launched |
 //! | `arguments`, `shape` | a kernel gets another argument, or another grid and block, before each launch |
 //! | `recreate` | an executable is replaced after every 16 launches, while the last ones are in flight |
+//! | `recreate-idle` | an executable is replaced after each wait for its stream, while others run |
 //! | `disable` | a kernel of a plain graph is left out of every other launch |
 //! | `upload` | each new executable is uploaded on another stream |
 //! | `upload-again` | an executable is uploaded on another stream before each launch, also while it runs |
 //! | `early` | the last kernel of a loop's body, and those of `kernels`, start while what is before them runs |
 //! | `transfers`, `nested`, `forked` | the body has a fill and a copy, another conditional, kernels that the others do not wait for |
+//! | `callbacks` | each graph ends with a call of a function of the host |
+//! | `single` | one thread instead of four |
+//! | `streams` | each thread has 16 streams and executables and uses them by turns |
+//! | `new-streams` | each launch has a stream of its own, which is destroyed while the launch is in flight |
+//! | `deep` | a thread waits after 256 launches instead of 16 |
 //! | `kernels` | a kernel of the same kind is launched on the stream before each graph |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
@@ -45,7 +51,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 53] = [
+const VARIANTS: [&str; 64] = [
     "while",
     "while,one",
     "if",
@@ -99,6 +105,17 @@ const VARIANTS: [&str; 53] = [
     "plain,cooperative,shape",
     "plain,while,turns,cluster,shape,recreate",
     "plain,while,turns,cooperative,shape,recreate",
+    "while,turns,callbacks",
+    "while,turns,single,streams",
+    "while,turns,single,streams,deep",
+    "while,turns,single,streams,callbacks,deep",
+    "while,turns,single,streams,callbacks,new-streams,recreate",
+    "while,turns,streams,callbacks,deep,recreate",
+    "while,turns,new-streams,callbacks",
+    "while,turns,streams,recreate-idle",
+    "while,turns,single,streams,callbacks,recreate-idle",
+    "plain,while,turns,streams,callbacks,new-streams,recreate",
+    "if,while,turns,streams,callbacks,deep,transfers,nested,recreate",
 ];
 
 /// How much longer than its time a variant may take before it counts as hanging.

@@ -11,22 +11,40 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// The number of threads, unless a variant has another.
 pub(crate) const THREADS: usize = 4;
-/// Launches between two waits.
-const BATCH: u32 = 16;
 
-/// A stream and an event, which live until the process ends.
-#[derive(Clone, Copy)]
-struct Handles {
+/// What one stream of a thread uses. It lives until the process ends, except for the executable.
+struct Lane {
     stream: CUstream,
     other: CUstream,
     end: CUevent,
+    memory: CUdeviceptr,
+    executable: Option<Executable>,
 }
 
+impl Lane {
+    fn new(bare: &Bare) -> Result<Self, Error> {
+        let (stream, other) = (stream(bare)?, stream(bare)?);
+        Ok(Self { stream, other, end: event(bare)?, memory: words(bare)?, executable: None })
+    }
+
+    /// Makes the stream wait for what is on another.
+    fn wait_for_next(&self, driver: &Driver, before: CUstream) -> Result<(), Error> {
+        // SAFETY: the streams and the event are alive and of one context.
+        unsafe {
+            driver.cu_event_record(self.end, before)?;
+            driver.cu_stream_wait_event(self.stream, self.end, 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// An event that marks the end of a launch.
+struct End(CUevent);
+
 // SAFETY: handles of the driver may be used on any thread.
-unsafe impl Send for Handles {}
-// SAFETY: as above.
-unsafe impl Sync for Handles {}
+unsafe impl Send for End {}
 
 /// What the threads share.
 struct Shared<'a> {
@@ -35,7 +53,7 @@ struct Shared<'a> {
     /// The executable of all threads, if they share one.
     one: Option<Executable>,
     /// The end of the latest launch, if launches take turns.
-    turn: Mutex<Handles>,
+    turn: Mutex<End>,
     launches: AtomicU64,
     failure: Mutex<Option<String>>,
     is_over: AtomicBool,
@@ -56,7 +74,7 @@ pub(crate) fn run(
         true => Some(Executable::new(&bare, variant.forms[0], variant, words(&bare)?, 0)?),
         false => None,
     };
-    let turn = Mutex::new(handles(&bare)?);
+    let turn = Mutex::new(End(event(&bare)?));
     let shared = Shared {
         bare,
         variant,
@@ -68,7 +86,7 @@ pub(crate) fn run(
     };
     let end = Instant::now() + time;
     std::thread::scope(|scope| {
-        for number in 0..THREADS {
+        for number in 0..variant.threads {
             let shared = &shared;
             scope.spawn(move || {
                 if let Err(error) = shared.launch_until(end, number) {
@@ -94,43 +112,59 @@ impl Shared<'_> {
         let (driver, variant) = (&self.bare.driver, self.variant);
         // SAFETY: the context is alive, and current on this thread until it ends.
         unsafe { driver.cu_ctx_push_current(self.bare.context) }?;
-        let own = handles(&self.bare)?;
         let form = variant.forms[number % variant.forms.len()];
-        let memory = words(&self.bare)?;
-        let mut executable = None;
+        let lanes = (0..variant.lanes).map(|_| Lane::new(&self.bare)).collect::<Result<Vec<_>, _>>();
+        let mut lanes = lanes?;
         for count in 0.. {
             if self.is_over.load(Ordering::Relaxed) || Instant::now() > end {
                 break;
             }
-            if executable.is_none() && self.one.is_none() {
-                let new = Executable::new(&self.bare, form, variant, memory, number)?;
+            let lane = &mut lanes[count as usize % variant.lanes];
+            if lane.executable.is_none() && self.one.is_none() {
+                let new = Executable::new(&self.bare, form, variant, lane.memory, number)?;
                 if variant.uploads {
-                    new.upload(own.other)?;
+                    new.upload(lane.other)?;
                 }
-                executable = Some(new);
+                lane.executable = Some(new);
             }
-            let target = self.one.as_ref().or(executable.as_ref()).expect("made above");
+            let target = self.one.as_ref().or(lane.executable.as_ref()).expect("made above");
             if let Some(change) = variant.change {
                 target.change(change, count)?;
             }
             if variant.launches_kernels {
-                self.bare.launch_kernel(variant, memory, own.stream)?;
+                self.bare.launch_kernel(variant, lane.memory, lane.stream)?;
             }
             if variant.uploads_again {
-                target.upload(own.other)?;
+                target.upload(lane.other)?;
             }
-            self.launch(target, own.stream)?;
+            self.launch(target, lane.stream)?;
             self.launches.fetch_add(1, Ordering::Relaxed);
-            if (count + 1) % BATCH == 0 {
-                if variant.recreates {
-                    executable = None;
+            if variant.renews_streams {
+                let new = stream(&self.bare)?;
+                let old = std::mem::replace(&mut lane.stream, new);
+                // Another launch of the executable would wait for this one anyway.
+                lane.wait_for_next(driver, old)?;
+                // SAFETY: destroyed once; the driver lets its work finish.
+                unsafe { driver.cu_stream_destroy(old) }?;
+            }
+            if (count + 1) % variant.batch == 0 {
+                for lane in &mut lanes {
+                    if variant.recreates {
+                        lane.executable = None;
+                    }
+                    // SAFETY: the stream is alive.
+                    unsafe { driver.cu_stream_synchronize(lane.stream) }?;
+                    if variant.recreates_idle {
+                        lane.executable = None;
+                    }
                 }
-                // SAFETY: the stream is alive.
-                unsafe { driver.cu_stream_synchronize(own.stream) }?;
             }
         }
-        // SAFETY: as above.
-        Ok(unsafe { driver.cu_stream_synchronize(own.stream) }?)
+        for lane in &lanes {
+            // SAFETY: as above.
+            unsafe { driver.cu_stream_synchronize(lane.stream) }?;
+        }
+        Ok(())
     }
 
     fn launch(&self, executable: &Executable, stream: CUstream) -> Result<(), Error> {
@@ -142,22 +176,26 @@ impl Shared<'_> {
         let turn = self.turn.lock();
         let driver = &self.bare.driver;
         // SAFETY: event and stream are alive and of one context.
-        unsafe { driver.cu_stream_wait_event(stream, turn.end, 0) }?;
+        unsafe { driver.cu_stream_wait_event(stream, turn.0, 0) }?;
         executable.launch(stream)?;
         // SAFETY: as above.
-        Ok(unsafe { driver.cu_event_record(turn.end, stream) }?)
+        Ok(unsafe { driver.cu_event_record(turn.0, stream) }?)
     }
 }
 
-/// Makes streams and an event in the current context.
-fn handles(bare: &Bare) -> Result<Handles, Error> {
+/// Makes a stream in the current context.
+fn stream(bare: &Bare) -> Result<CUstream, Error> {
+    let mut stream = ptr::null_mut();
     let non_blocking = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
-    let mut handles = Handles { stream: ptr::null_mut(), other: ptr::null_mut(), end: ptr::null_mut() };
-    // SAFETY: one handle is written each.
-    unsafe {
-        bare.driver.cu_stream_create_with_priority(&mut handles.stream, non_blocking, 0)?;
-        bare.driver.cu_stream_create_with_priority(&mut handles.other, non_blocking, 0)?;
-        bare.driver.cu_event_create(&mut handles.end, CUevent_flags::CU_EVENT_DISABLE_TIMING.0)?;
-    }
-    Ok(handles)
+    // SAFETY: one handle is written.
+    unsafe { bare.driver.cu_stream_create_with_priority(&mut stream, non_blocking, 0) }?;
+    Ok(stream)
+}
+
+/// Makes an event in the current context.
+fn event(bare: &Bare) -> Result<CUevent, Error> {
+    let mut event = ptr::null_mut();
+    // SAFETY: one handle is written.
+    unsafe { bare.driver.cu_event_create(&mut event, CUevent_flags::CU_EVENT_DISABLE_TIMING.0) }?;
+    Ok(event)
 }

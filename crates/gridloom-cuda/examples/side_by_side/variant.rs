@@ -1,6 +1,7 @@
 //! What is launched, and how.
 
 use crate::Error;
+use crate::threads::THREADS;
 use std::str::FromStr;
 
 /// What a graph is.
@@ -49,6 +50,8 @@ pub(crate) struct Variant {
     pub(crate) special: Option<Special>,
     pub(crate) change: Option<Change>,
     pub(crate) recreates: bool,
+    /// Whether an executable is replaced after a wait, when none of its launches is in flight.
+    pub(crate) recreates_idle: bool,
     pub(crate) uploads: bool,
     pub(crate) uploads_again: bool,
     pub(crate) launches_kernels: bool,
@@ -56,6 +59,16 @@ pub(crate) struct Variant {
     pub(crate) transfers: bool,
     pub(crate) nests: bool,
     pub(crate) forks: bool,
+    /// Whether each graph ends with a call of a function of the host.
+    pub(crate) calls_back: bool,
+    /// Whether each launch has a stream of its own, which is destroyed while the launch is in flight.
+    pub(crate) renews_streams: bool,
+    /// The number of threads.
+    pub(crate) threads: usize,
+    /// The number of streams of a thread, each with an executable of its own, which it uses by turns.
+    pub(crate) lanes: usize,
+    /// Launches between two waits.
+    pub(crate) batch: u32,
 }
 
 impl FromStr for Variant {
@@ -70,6 +83,7 @@ impl FromStr for Variant {
             special: None,
             change: None,
             recreates: false,
+            recreates_idle: false,
             uploads: false,
             uploads_again: false,
             launches_kernels: false,
@@ -77,6 +91,11 @@ impl FromStr for Variant {
             transfers: false,
             nests: false,
             forks: false,
+            calls_back: false,
+            renews_streams: false,
+            threads: THREADS,
+            lanes: 1,
+            batch: 16,
         };
         for word in name.split(',') {
             match word {
@@ -99,9 +118,15 @@ impl FromStr for Variant {
                 "arguments" => variant.change = Some(Change::Arguments),
                 "shape" => variant.change = Some(Change::Shape),
                 "recreate" => variant.recreates = true,
+                "recreate-idle" => variant.recreates_idle = true,
                 "disable" => variant.change = Some(Change::Enabled),
                 "upload" => variant.uploads = true,
                 "upload-again" => variant.uploads_again = true,
+                "callbacks" => variant.calls_back = true,
+                "new-streams" => variant.renews_streams = true,
+                "single" => variant.threads = 1,
+                "streams" => variant.lanes = 16,
+                "deep" => variant.batch = 256,
                 "kernels" => variant.launches_kernels = true,
                 _ => return Err(format!("no variant has the word {word:?}").into()),
             }
@@ -109,9 +134,13 @@ impl FromStr for Variant {
         if variant.forms.is_empty() {
             return Err(format!("{name:?} names no form of graph, for example `while`").into());
         }
-        let changes = variant.change.is_some() || variant.recreates || variant.uploads_again;
+        let changes =
+            variant.change.is_some() || variant.recreates || variant.recreates_idle || variant.uploads_again;
         if variant.shares_one && changes {
             return Err("an executable that threads share is neither changed nor replaced".into());
+        }
+        if variant.shares_one && variant.lanes > 1 {
+            return Err("an executable that threads share is launched on one stream of each".into());
         }
         Ok(variant)
     }

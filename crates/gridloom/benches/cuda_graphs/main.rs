@@ -330,6 +330,32 @@ impl Work {
             },
             &mut change_bare,
         )?;
+        let (node, bare_node) = (&nodes[0], bare_nodes[0]);
+        table.compare(
+            "the same, one node again and again",
+            Aim::None,
+            (301, CHANGED),
+            || {
+                let (took, ()) = timed(|| {
+                    (0..CHANGED).try_for_each(|_| {
+                        ours += 1;
+                        executable.node(node)?.set_args(&self.store, (&self.memory, ours))
+                    })
+                })?;
+                executable.launch(&self.stream)?;
+                self.stream.synchronize()?;
+                Ok(took)
+            },
+            || {
+                let (took, ()) = timed(|| {
+                    (0..CHANGED as u32)
+                        .try_for_each(|value| bare.set_store(bare_node, self.bare_store, address, value))
+                })?;
+                bare.launch()?;
+                self.bare.synchronize()?;
+                Ok(took)
+            },
+        )?;
         table.compare(
             "the same by its number, no context current",
             Aim::None,
