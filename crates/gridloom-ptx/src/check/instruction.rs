@@ -6,7 +6,7 @@ use crate::model::op::{
     Access, AtomOp, AtomicOp, CacheOp, CallArg, CallTarget, ControlOp, ConvertOp, Cvt, CvtRounding, MemoryOp,
     Op, OperandRef, Order, PackType, Rule, SyncOp,
 };
-use crate::model::{Imm, Operand, Param, ScalarType, VarRef, VarSpace};
+use crate::model::{Imm, Operand, Param, ScalarType, SpecialReg, VarRef, VarSpace};
 use crate::print::op_name;
 
 impl<'a> Checker<'a> {
@@ -39,6 +39,13 @@ impl<'a> Checker<'a> {
 
     fn operand(&mut self, context: &Context<'a>, op: &Op, place: OperandRef<'a>, rule: Rule) {
         let registers = &context.body.registers;
+        if let OperandRef::Src(Operand::Special(special)) = place
+            && let Some(reason) = special_obstacle(op, *special)
+        {
+            let (name, register) = (op_name(self.module, context.function, op), special.to_string());
+            let span = self.word(context.span, &register);
+            return self.wrong(span, format!("`{name}`: `{register}` {reason}"));
+        }
         if let Some(reg) = place.reg() {
             let ty = registers.ty(reg);
             if !fits(rule, ty) {
@@ -240,4 +247,17 @@ impl<'a> Checker<'a> {
             self.wrong(context.span, message);
         }
     }
+}
+
+/// Returns why an instruction cannot read a special register, or `None` if it can. Assemblers take
+/// special registers as numbers that are moved or converted to others, and nowhere else.
+fn special_obstacle(op: &Op, special: SpecialReg) -> Option<String> {
+    let read_as = match op {
+        Op::Convert(ConvertOp::Mov { ty, .. }) if !ty.is_float() => *ty,
+        Op::Convert(ConvertOp::Cvt(cvt)) if !cvt.dst_ty.is_float() && !cvt.src_ty.is_float() => cvt.src_ty,
+        Op::Convert(ConvertOp::Pack { .. } | ConvertOp::Unpack { .. }) | Op::Unsupported(_) => return None,
+        _ => return Some("can only be moved to a register of integers, or converted to one".into()),
+    };
+    let bits = special.bits().max(32);
+    (read_as.size() * 8 > bits).then(|| format!("has {bits} bits, and is read as .{read_as}"))
 }

@@ -253,3 +253,35 @@ fn every_special_register() {
         ["`%tid` can only be read; expected a destination register"]
     );
 }
+
+// As `ptxas` of CUDA 12.9 and 13.5 takes and refuses them.
+#[test]
+fn special_registers_are_moved_or_converted_to_others_and_read_nowhere_else() {
+    for allowed in [
+        "mov.u32 %r1, %tid.x;",
+        "mov.s32 %r1, %tid.x;",
+        "mov.b16 %rs1, %tid.x;",
+        "mov.u64 %rd1, %clock64;",
+        "mov.u32 %r1, %gridid;",
+        "mov.b64 %rd1, {%tid.x, %r1};",
+        "mov.b64 {%r1, %r2}, %clock64;",
+        "cvt.u64.u32 %rd1, %tid.x;",
+        "cvt.u16.u32 %rs1, %tid.x;",
+        "cvt.u32.u64 %r1, %clock64;",
+    ] {
+        assert_eq!(check_errors(allowed), [""; 0], "{allowed}");
+    }
+    let moved = "can only be moved to a register of integers, or converted to one";
+    for (refused, name, register, reason) in [
+        ("setp.ge.u32 %p1, %tid.x, 3;", "setp.ge.u32", "%tid.x", moved),
+        ("add.u32 %r1, 1, %ctaid.y;", "add.u32", "%ctaid.y", moved),
+        ("and.b32 %r1, %laneid, 3;", "and.b32", "%laneid", moved),
+        ("st.global.b32 [%rd1], %tid.x;", "st.global.b32", "%tid.x", moved),
+        ("mov.f32 %f1, %tid.x;", "mov.f32", "%tid.x", moved),
+        ("cvt.rn.f32.u32 %f1, %tid.x;", "cvt.rn.f32.u32", "%tid.x", moved),
+        ("mov.u64 %rd1, %tid.x;", "mov.u64", "%tid.x", "has 32 bits, and is read as .u64"),
+        ("cvt.u32.u64 %r1, %tid.x;", "cvt.u32.u64", "%tid.x", "has 32 bits, and is read as .u64"),
+    ] {
+        assert_eq!(check_errors(refused), [format!("`{name}`: `{register}` {reason}")], "{refused}");
+    }
+}
