@@ -165,6 +165,8 @@ fn find(context: &Context<'_>, graph: &Graph) -> Vec<Run> {
 
 /// The time of a kernel that starts early, in microseconds.
 const NODE: f64 = 0.72;
+/// The time of a kernel that starts after the one before it has ended.
+const LATE_NODE: f64 = 1.0;
 
 /// Returns about how long a step of a team takes, in microseconds.
 fn step_time(team: Team) -> f64 {
@@ -190,7 +192,16 @@ fn is_better(context: &Context<'_>, wide: &Run, narrow: &Run) -> bool {
         _ => NODE * steps,
     };
     let apart = together + NODE * more;
-    has_more_loops || step_time(team) * (wide.nodes.len() as f64) < apart
+    let count = wide.nodes.len() as f64;
+    let starts_early = context.profile.early_blocks.is_some() && context.wanted.has(Optimization::EarlyStart);
+    let wide = match team.barrier {
+        // Neither it nor the kernel after it starts early.
+        TeamBarrier::Cluster | TeamBarrier::Grid if starts_early => {
+            LATE_NODE + step_time(team) * (count - 1.0) + (LATE_NODE - NODE)
+        }
+        _ => step_time(team) * count,
+    };
+    has_more_loops || wide < apart
 }
 
 /// Returns the node that follows another one in a chain.
