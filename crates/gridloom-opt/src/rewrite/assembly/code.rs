@@ -221,6 +221,12 @@ impl Assembly {
         self.emit_if(guard, MemoryOp::St { ty, srcs: smallvec![src], access });
     }
 
+    /// Emits a store to a word that other threads may store the same value to at the same time.
+    pub(crate) fn store_volatile(&mut self, space: Space, ty: ScalarType, addr: Address, src: Operand) {
+        let access = Box::new(access(space, Order::Volatile, addr));
+        self.emit(MemoryOp::St { ty, srcs: smallvec![src], access });
+    }
+
     /// Computes `a · by + plus` in 64 bits.
     pub(crate) fn mul_add_wide(&mut self, a: Operand, by: u64, plus: RegId) -> RegId {
         let dst = self.register(ScalarType::U64);

@@ -1,7 +1,7 @@
 //! The function that sets conditions, for kernels that test them elsewhere than the device does.
 
 use gridloom_ptx::op::{
-    BitsOp, ControlOp, ConvertOp, Instruction, IntArith, IntOp, LogicOp, MemoryOp, MulMode, Op, Order,
+    Access, BitsOp, ControlOp, ConvertOp, Instruction, IntArith, IntOp, LogicOp, MemoryOp, MulMode, Op, Order,
 };
 use gridloom_ptx::{
     Address, AddressBase, Body, Directives, Function, FunctionKind, Item, Linkage, Operand, Param, ParamId,
@@ -82,7 +82,13 @@ fn in_phases(word: SymbolId) -> Body {
     let place = code.register("%place", ScalarType::B64);
     let wide = code.register("%wide", ScalarType::B64);
     let word = Address { base: AddressBase::Var(VarRef::Symbol(word)), offset: 0 };
-    code.load(Space::Shared, ScalarType::B64, phase, word);
+    // All threads store it there, each before it calls this.
+    let access_to_word = Access { order: Order::Volatile, ..access(Space::Shared, Order::Weak, word) };
+    code.emit(MemoryOp::Ld {
+        ty: ScalarType::B64,
+        dsts: smallvec![Some(phase)],
+        access: Box::new(access_to_word),
+    });
     let (a, b) = (phase.into(), int(1));
     code.emit(BitsOp::Logic { op: LogicOp::And, ty: ScalarType::B64, dst: place, a, b });
     code.emit(IntOp::Mad {

@@ -68,8 +68,6 @@ enum StepBarrier {
 struct Phases {
     /// The address of the state.
     state: RegId,
-    /// A predicate that is true in the first thread of each block.
-    leader: RegId,
     /// The number of the phase.
     phase: RegId,
     /// The value of each condition when it was last read.
@@ -101,13 +99,10 @@ impl<'a> Writer<'a> {
             }
             _ => StepBarrier::Block,
         };
-        let phases = match (state, first) {
-            (Some(state), Some(leader)) if team.blocks > 1 => {
-                let zero = asm.mov(ScalarType::U64, int(0));
-                Some(Phases { state, leader, phase: zero, values: Vec::new() })
-            }
-            _ => None,
-        };
+        let phases = state.filter(|_| team.blocks > 1).map(|state| {
+            let zero = asm.mov(ScalarType::U64, int(0));
+            Phases { state, phase: zero, values: Vec::new() }
+        });
         let slots_of_block = team.slots;
         let own_blocks = (team.barrier == TeamBarrier::Thread).then_some(team.blocks);
         Writer { asm, block, steps, slices, leader, place, slots_of_block, own_blocks, barrier, phases }
@@ -208,13 +203,12 @@ impl<'a> Writer<'a> {
     /// Emits the start of the next phase. Steps of the block that follow set conditions in it.
     fn next_phase(&mut self) {
         let Some(phases) = &self.phases else { return };
-        let (phase, leader) = (phases.phase, phases.leader);
+        let phase = phases.phase;
         self.asm.arith_to(phase, IntArith::Add, ScalarType::U64, phase.into(), int(1));
+        // Every thread stores the same number, so none has to wait for another one to do so.
         let word = self.asm.phase_word();
         let word = Address { base: AddressBase::Var(VarRef::Symbol(word)), offset: 0 };
-        let guard = Some(Guard { reg: leader, negated: false });
-        self.asm.store(guard, Space::Shared, ScalarType::U64, word, phase.into());
-        self.asm.barrier();
+        self.asm.store_volatile(Space::Shared, ScalarType::U64, word, phase.into());
     }
 
     /// Emits reading a condition: its value changes if a step set it in the current phase.
