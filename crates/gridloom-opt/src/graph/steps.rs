@@ -283,8 +283,15 @@ impl Run {
                     return Err(reason);
                 }
                 let allowed = self.allowed(context, self.nodes.len() + 1);
-                if needs.team(&context.profile, allowed).is_none() {
+                let Some(team) = needs.team(&context.profile, allowed) else {
                     return Err("no cluster has room for its blocks beside those of the others".into());
+                };
+                for candidate in self.candidates.iter().chain([&candidate]) {
+                    let Some(block) = candidate.block else { continue };
+                    let (source, shape) = (&candidate.source, (candidate.grid, block));
+                    if let Some(reason) = source.obstacle_to_other_numbers(shape, team.slots) {
+                        return Err(reason.into());
+                    }
                 }
             }
             Width::Block | Width::Threads => {}

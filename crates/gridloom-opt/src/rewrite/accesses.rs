@@ -62,8 +62,7 @@ impl Accesses {
     /// `None` if that cannot be found out.
     #[must_use]
     pub fn of(source: &KernelSource, blocks: u32, threads: u32) -> Option<Self> {
-        let facts = source.facts();
-        if !facts.functions.is_empty() || blocks == 0 || threads == 0 {
+        if source.has_calls() || blocks == 0 || threads == 0 {
             return None;
         }
         let body = source.body();

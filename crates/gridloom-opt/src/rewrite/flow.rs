@@ -28,7 +28,9 @@ impl Flow {
                     let targets = &body.branch_tables[table.index()].targets;
                     next.extend(targets.iter().map(|label| body.target(*label)));
                 }
-                Op::Control(ControlOp::Ret { .. } | ControlOp::Exit | ControlOp::Trap) => next.push(end),
+                Op::Control(ControlOp::Ret { .. } | ControlOp::Exit) => next.push(end),
+                // It stops the launch.
+                Op::Control(ControlOp::Trap) => {}
                 _ => next.push(at + 1),
             }
             if instruction.guard.is_some() {
@@ -37,13 +39,29 @@ impl Flow {
             next.sort_unstable();
             next.dedup();
         }
-        let mut predecessors = vec![Vec::new(); end + 1];
+        Flow::with(successors)
+    }
+
+    fn with(successors: Vec<Vec<usize>>) -> Self {
+        let mut predecessors = vec![Vec::new(); successors.len()];
         for (at, next) in successors.iter().enumerate() {
             for &to in next {
                 predecessors[to].push(at);
             }
         }
         Flow { successors, predecessors }
+    }
+
+    /// Returns the flow of threads that do not come to these instructions.
+    pub(super) fn without(mut self, is_left_out: &[bool]) -> Self {
+        for (at, next) in self.successors.iter_mut().enumerate() {
+            if is_left_out[at] {
+                next.clear();
+            } else {
+                next.retain(|&to| !is_left_out[to]);
+            }
+        }
+        Flow::with(self.successors)
     }
 
     pub(super) fn end(&self) -> usize {

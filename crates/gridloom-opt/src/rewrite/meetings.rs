@@ -7,6 +7,7 @@ use gridloom_ptx::Body;
 use gridloom_ptx::op::{BarrierKind, Instruction, Op, SyncOp, WarpOp};
 
 use super::flow::Flow;
+use super::stops::Stops;
 use super::uniformity::{Known, Same, Uniformity};
 
 /// The threads that wait for each other.
@@ -36,18 +37,19 @@ impl Meeting {
 /// the threads of the other way do not come to it. They go on, and may exit or come to another
 /// barrier while they are waited for. At a warp operation only lanes of the same warp matter. If
 /// every way to the end leads through a barrier of the whole block, the lanes that do not come wait
-/// there instead of exiting.
+/// there instead of exiting. Threads that stop the launch leave nobody waiting.
 pub(super) fn leaves_others_waiting(
     body: &Body,
     known: Known,
     meeting: &dyn Fn(&Op) -> Option<Meeting>,
+    stops: &Stops,
 ) -> bool {
     let meetings: Vec<Option<Meeting>> =
         body.instructions.iter().map(|instruction| meeting(&instruction.op)).collect();
     if meetings.iter().all(Option::is_none) {
         return false;
     }
-    let flow = Flow::of(body);
+    let flow = Flow::of(body).without(&stops.reaching(body));
     let post = flow.post_dominators();
     let uniformity = Uniformity::of(body, &flow, &post, known);
     let exits = flow.reaching_end(&|at| body.instructions.get(at).is_some_and(gathers_block));
@@ -91,7 +93,8 @@ mod tests {
         let module = gridloom_ptx::parse(&source).unwrap();
         let (_, entry) = module.entry("k").unwrap();
         let known = Known { warps_along_x, is_entry: true };
-        leaves_others_waiting(entry.body.as_ref().unwrap(), known, &Meeting::of)
+        let stops = Stops::among(&module, &[]);
+        leaves_others_waiting(entry.body.as_ref().unwrap(), known, &Meeting::of, &stops)
     }
 
     fn leaves(text: &str) -> bool {
@@ -118,6 +121,16 @@ mod tests {
         }
         assert!(!leaves("@%b bra out; bar.sync 0; out: ret;"));
         assert!(!leaves("@%b bar.sync 0; ret;"));
+    }
+
+    #[test]
+    fn threads_that_stop_the_launch_leave_nobody_waiting() {
+        assert!(!leaves("@%p bra bad; bar.sync 0; ret; bad: trap;"));
+        assert!(!leaves("@%p bra bad; bar.sync 0; ret; bad: mov.u32 %r, 1; trap; ret;"));
+        assert!(!leaves("@%p trap; bar.sync 0; ret;"));
+        assert!(!leaves("again: @%p bra bad; bar.sync 0; @%b bra again; ret; bad: trap;"));
+        assert!(leaves("@%p bra bad; bar.sync 0; ret; bad: @%w trap; ret;"));
+        assert!(leaves("@%p ret; @%w bra bad; bar.sync 0; ret; bad: trap;"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod origins;
 mod prefixed;
 mod program;
 mod source;
+mod stops;
 mod uniformity;
 
 pub use accesses::{Accesses, Pointee};

@@ -280,6 +280,11 @@ fn check(step: &ProgramStep, own: Option<[u32; 3]>, team: Team) -> Result<(), St
         return because("it has more blocks than run at once");
     }
     let threads = threads(step.block) as u32;
+    if own.is_none()
+        && let Some(reason) = kernel.obstacle_to_other_numbers((step.grid, step.block), team.slots)
+    {
+        return because(reason);
+    }
     let obstacle = match own {
         Some(block) if block == step.block => None,
         Some(_) => kernel.obstacle_in_part_of_block(threads),

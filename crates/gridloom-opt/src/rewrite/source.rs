@@ -16,6 +16,7 @@ use rustc_hash::FxHashSet;
 use super::calls::{is_recursive, meeting_inside};
 use super::flow;
 use super::meetings::{Meeting, leaves_others_waiting};
+use super::stops::{ASSERTION, Stops, messages};
 use super::uniformity::Known;
 
 /// The function by which kernels set conditions.
@@ -40,6 +41,9 @@ pub(crate) const STEP_BARRIER: i64 = 15;
 const LEAVES_OTHERS_WAITING: &str =
     "threads may return while others of their block still meet, and would then be waited for";
 
+/// The reason why a kernel stays in its own blocks if it may stop the launch.
+const MAY_STOP: &str = "it may stop the launch, and the report of that names the block";
+
 /// The most instructions of a kernel that is moved, including the functions it calls.
 const MAX_INSTRUCTIONS: usize = 4000;
 
@@ -56,8 +60,12 @@ pub struct KernelSource {
 pub(crate) struct Facts {
     /// The functions that it calls, directly or indirectly, each once.
     pub(crate) functions: Vec<SymbolId>,
-    /// Constant tables of the compiler that it reads.
+    /// Constant tables of the compiler that it reads, and the texts of its assertions.
     pub(crate) tables: Vec<SymbolId>,
+    /// The functions that always stop the launch.
+    pub(crate) stops: Stops,
+    /// Whether it may stop the launch. The report of that may name the block and the thread.
+    pub(crate) may_stop: bool,
     /// Whether threads of a block synchronise in it: block barriers or warp operations.
     pub(crate) meets: bool,
     /// Whether its threads wait for each other only where all come, if the threads of each warp are
@@ -167,7 +175,7 @@ impl KernelSource {
     pub fn is_short(&self, instructions: usize) -> bool {
         self.facts.instructions <= instructions
             && !self.facts.meets
-            && self.facts.functions.is_empty()
+            && !self.has_calls()
             && !flow::has_loop(self.body())
     }
 
@@ -175,9 +183,23 @@ impl KernelSource {
     /// waits at most for others of its block: the kernel has no loops and no calls.
     #[must_use]
     pub fn is_light(&self, instructions: usize) -> bool {
-        self.facts.instructions <= instructions
-            && self.facts.functions.is_empty()
-            && !flow::has_loop(self.body())
+        self.facts.instructions <= instructions && !self.has_calls() && !flow::has_loop(self.body())
+    }
+
+    /// Returns why its blocks keep their numbers, in launches of this grid and block, with so many
+    /// slots in each block of the new kernel. Returns `None` if they need not.
+    pub(crate) fn obstacle_to_other_numbers(
+        &self,
+        (grid, block): ([u32; 3], [u32; 3]),
+        slots: u32,
+    ) -> Option<&'static str> {
+        let keeps = slots == 1 && grid[1..] == [1, 1] && block[1..] == [1, 1];
+        (self.facts.may_stop && !keeps).then_some(MAY_STOP)
+    }
+
+    /// Returns whether it calls functions that return.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.facts.functions.iter().any(|&id| !self.facts.stops.has(id))
     }
 
     /// Returns how many barriers of a block it uses, numbered from 0.
@@ -308,11 +330,18 @@ impl Facts {
         let Some(function) = module.function(entry) else { return facts };
         let Some(body) = &function.body else { return facts };
         facts.directives(function);
-        let mut search = Search { module, facts: &mut facts, seen: FxHashSet::default(), open: Vec::new() };
+        let mut search = Search {
+            module,
+            facts: &mut facts,
+            seen: FxHashSet::default(),
+            open: Vec::new(),
+            messages: None,
+        };
         search.body(body, true);
         while let Some(id) = search.open.pop() {
             search.callee(id);
         }
+        facts.stops = Stops::among(module, &facts.functions);
         if is_recursive(module, body, &mut Vec::new(), &mut FxHashSet::default()) {
             // How much of the stack there is depends on the limit that was set for the kernel alone.
             facts.hinder(Reach::Moved, "a function that it calls calls itself");
@@ -338,7 +367,8 @@ impl Facts {
             let called = self.functions.iter().filter_map(|&id| module.function(id)?.body.as_deref());
             let bodies = called.map(|body| (body, false)).chain([(entry, true)]);
             let known = |is_entry| Known { warps_along_x, is_entry };
-            bodies.into_iter().any(|(body, is_entry)| leaves_others_waiting(body, known(is_entry), &meeting))
+            let leaves = |body, is_entry| leaves_others_waiting(body, known(is_entry), &meeting, &self.stops);
+            bodies.into_iter().any(|(body, is_entry)| leaves(body, is_entry))
         };
         if leaves(true) {
             self.hinder(Reach::Steps, LEAVES_OTHERS_WAITING);
@@ -382,6 +412,8 @@ struct Search<'a> {
     seen: FxHashSet<SymbolId>,
     /// Called functions that are not visited yet.
     open: Vec<SymbolId>,
+    /// The texts of assertions and output, once somebody asked.
+    messages: Option<FxHashSet<SymbolId>>,
 }
 
 impl Search<'_> {
@@ -405,7 +437,7 @@ impl Search<'_> {
             "vprintf" => {
                 self.facts.hinder(Reach::Moved, "it prints, in an order that moving it would change")
             }
-            "__assertfail" => self.facts.hinder(Reach::Moved, "it has assertions, which name the kernel"),
+            ASSERTION => self.stop(),
             "malloc" | "free" => self.facts.hinder(Reach::Moved, "it uses the device's heap"),
             name if name.starts_with("cudaLaunch") || name.starts_with("cudaGetParameterBuffer") => {
                 self.facts.hinder(Reach::Every, "it launches kernels itself");
@@ -463,6 +495,11 @@ impl Search<'_> {
             VarSpace::Shared if is_entry => {}
             VarSpace::Shared => {
                 self.facts.hinder(Reach::Moved, "a function that it calls uses shared memory of the module");
+            }
+            VarSpace::Global if self.messages.get_or_insert_with(|| messages(self.module)).contains(&id) => {
+                if !self.facts.tables.contains(&id) {
+                    self.facts.tables.push(id);
+                }
             }
             // The tables of the compiler's own mathematical functions, which are never written.
             VarSpace::Global | VarSpace::Const
@@ -522,6 +559,13 @@ impl Search<'_> {
         }
     }
 
+    /// Notes that it may stop the launch. Parts of a batch have blocks of other numbers than the
+    /// report of an assertion should name.
+    fn stop(&mut self) {
+        self.facts.may_stop = true;
+        self.facts.hinder(Reach::Batches, MAY_STOP);
+    }
+
     fn cluster(&mut self) {
         self.facts.hinder(Reach::Moved, "it reaches for other blocks of a cluster");
     }
@@ -564,9 +608,8 @@ impl Search<'_> {
             ControlOp::Exit if !is_entry => {
                 self.facts.hinder(Reach::Steps, "a function that it calls ends threads");
             }
-            ControlOp::Trap | ControlOp::Brkpt => {
-                self.facts.hinder(Reach::Moved, "it may stop the launch, which names the kernel");
-            }
+            ControlOp::Trap => self.stop(),
+            ControlOp::Brkpt => self.facts.hinder(Reach::Moved, "it may stop in a debugger"),
             ControlOp::GridDepControl { .. } => {
                 self.facts.hinder(Reach::Every, "it orders itself with griddepcontrol");
             }

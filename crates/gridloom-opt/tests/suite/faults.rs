@@ -66,6 +66,54 @@ const TEXT: &str = "
 }
 ";
 
+/// Kernels of which one thread fails an assertion or traps, with a barrier after that.
+const STOPPING: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.global .align 1 .b8 message[8] = {110, 111, 32, 114, 111, 111, 109, 0};
+.global .align 1 .b8 file[5] = {97, 46, 99, 117, 0};
+.func fails() {
+    .reg .b64 %d<2>;
+    mov.u64 %d0, message; cvta.global.u64 %d0, %d0;
+    mov.u64 %d1, file; cvta.global.u64 %d1, %d1;
+    { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
+    st.param.b64 [a], %d0; st.param.b64 [b], %d1; st.param.b32 [c], 77; st.param.b64 [d], %d1; st.param.b64 [e], 1;
+    call.uni __assertfail, (a, b, c, d, e); }
+    trap;
+    ret;
+}
+.visible .entry asserts(.param .u64 data, .param .u32 bad_block, .param .u32 bad_thread) {
+    .reg .pred %p<3>; .reg .b32 %r<12>; .reg .b64 %d<4>;
+    ld.param.u64 %d0, [data]; ld.param.u32 %r0, [bad_block]; ld.param.u32 %r1, [bad_thread];
+    mov.u32 %r2, %ctaid.x; mov.u32 %r6, %tid.x;
+    setp.eq.u32 %p0, %r2, %r0; setp.eq.u32 %p1, %r6, %r1; and.pred %p2, %p0, %p1;
+    @%p2 bra $BAD;
+    bar.sync 0;
+    mad.lo.u32 %r10, %r2, 32, %r6; mul.wide.u32 %d1, %r10, 4; add.u64 %d2, %d0, %d1;
+    st.global.u32 [%d2], %r6;
+    ret;
+$BAD:
+    call fails;
+    bra.uni $STOP;
+$STOP:
+    trap;
+    ret;
+}
+.visible .entry traps(.param .u64 data, .param .u32 bad_block, .param .u32 bad_thread) {
+    .reg .pred %p<3>; .reg .b32 %r<12>; .reg .b64 %d<4>;
+    ld.param.u64 %d0, [data]; ld.param.u32 %r0, [bad_block]; ld.param.u32 %r1, [bad_thread];
+    mov.u32 %r2, %ctaid.x; mov.u32 %r6, %tid.x;
+    setp.eq.u32 %p0, %r2, %r0; setp.eq.u32 %p1, %r6, %r1; and.pred %p2, %p0, %p1;
+    @%p2 trap;
+    bar.sync 0;
+    mad.lo.u32 %r10, %r2, 32, %r6; mul.wide.u32 %d1, %r10, 4; add.u64 %d2, %d0, %d1;
+    st.global.u32 [%d2], %r6;
+    ret;
+}
+";
+
 const NOBODY: u32 = u32::MAX;
 
 struct Faulty {
@@ -89,7 +137,8 @@ impl Faulty {
     }
 
     fn launch(&self, name: &str, data: usize, shape: (Dim3, Dim3), bad: (u32, u32)) -> Operation {
-        let kernel = kernel(&self.device, TEXT, name).unwrap();
+        let text = if STOPPING.contains(&format!(".entry {name}(")) { STOPPING } else { TEXT };
+        let kernel = kernel(&self.device, text, name).unwrap();
         let args = vec![pointer(&self.data[data]), value(bad.0), value(bad.1)];
         let args = KernelArgs::pack(name, kernel.params(), args).unwrap();
         let config = LaunchConfig::new(shape.0, shape.1);
@@ -111,7 +160,11 @@ impl Faulty {
             let report = executable.report();
             assert!(report.optimized.iter().any(|line| line.contains(wanted)), "{report:#?}");
             // In a called function, the line is that of the call.
-            let expected = expected.to_string().replace("PTX line 9:", "PTX line 37:");
+            let expected = expected.to_string();
+            let expected = match expected.contains("assertion") {
+                true => expected.replace("PTX line 14:", "PTX line 29:"),
+                false => expected.replace("PTX line 9:", "PTX line 37:"),
+            };
             assert_eq!(self.error(&executable).to_string(), expected, "{report:#?}");
         }
     }
@@ -201,6 +254,38 @@ fn a_fault_in_a_loop_or_a_branch_names_the_node_of_its_body() {
                         &failing,
                         wanted,
                     );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_assertion_or_a_trap_in_a_step_names_the_node_and_says_what_it_says_alone() {
+    for faulty in Faulty::all() {
+        for names in [
+            ["asserts"; 4],
+            ["asserts", "direct", "traps", "asserts"],
+            ["traps", "called", "traps", "direct"],
+        ] {
+            for bad in [0, 2] {
+                // Steps of one block, of blocks that wait for each other, and of each thread by itself.
+                for (profile, blocks) in [(GPU, 1), (Profile { names_faults: true, ..WIDE_GPU }, 2), (GPU, 2)]
+                {
+                    let graph = Graph::new(&faulty.device);
+                    let mut last = graph.add(&[], Operation::Empty).unwrap();
+                    let mut failing = last.clone();
+                    for (at, name) in names.iter().enumerate() {
+                        let bad_at = if at == bad { (blocks - 1, 7) } else { (NOBODY, NOBODY) };
+                        last = last.add(faulty.launch(name, 0, line(blocks, 32), bad_at)).unwrap();
+                        if at == bad {
+                            failing = last.clone();
+                        }
+                    }
+                    if blocks > 1 && names.contains(&"called") {
+                        continue;
+                    }
+                    faulty.check(&graph, &[profile], &failing, "chains:");
                 }
             }
         }

@@ -19,6 +19,7 @@ mod random;
 mod random_elements;
 mod reports;
 mod shapes;
+mod styles;
 mod teams;
 mod threads;
 mod unrolled;

@@ -49,8 +49,8 @@ fn an_instruction_that_cannot_be_moved_is_the_reason() {
         (&MOVED, "reads %dynamic_smem_size", "mov.u32 %r0, %dynamic_smem_size;"),
         (&MOVED, "reads %total_smem_size", "mov.u32 %r0, %total_smem_size;"),
         (&MOVED, "reads %cluster", "mov.u32 %r0, %cluster_ctarank;"),
-        (&MOVED, "may stop the launch", "trap;"),
-        (&MOVED, "may stop the launch", "brkpt;"),
+        (&BATCH, "may stop the launch", "trap;"),
+        (&MOVED, "may stop in a debugger", "brkpt;"),
         (&MOVED, "performance events", "pmevent 1;"),
         (&MOVED, "cluster", "barrier.cluster.arrive;\nbarrier.cluster.wait;"),
         (&MOVED, "cluster", "mapa.u64 %d0, %d1, %r0;"),
@@ -87,6 +87,25 @@ fn a_declaration_that_cannot_be_moved_is_the_reason() {
             "it prints",
             ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);",
             "{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %d0; st.param.b64 [b], %d0; call (r), vprintf, (a, b); }",
+        ),
+        (
+            &BATCH,
+            "may stop the launch",
+            ".extern .func __assertfail(.param .b64 a);\n.global .align 1 .b8 text[2] = {65, 0};",
+            "mov.u64 %d0, text; cvta.global.u64 %d1, %d0; { .param .b64 a; st.param.b64 [a], %d1; call __assertfail, (a); }",
+        ),
+        // A text that is also read, and one that goes to another function.
+        (
+            &ALL,
+            "text, a variable of its module",
+            ".extern .func __assertfail(.param .b64 a);\n.global .align 1 .b8 text[2] = {65, 0};",
+            "mov.u64 %d0, text; ld.global.b8 %r0, [%d0]; { .param .b64 a; st.param.b64 [a], %d0; call __assertfail, (a); }",
+        ),
+        (
+            &ALL,
+            "text, a variable of its module",
+            ".global .align 1 .b8 text[2] = {65, 0};\n.func g(.param .b64 a) { ret; }",
+            "mov.u64 %d0, text; { .param .b64 a; st.param.b64 [a], %d0; call g, (a); }",
         ),
         (
             &MOVED,

@@ -180,7 +180,7 @@ fn what_cannot_be_moved_says_why() {
     for (name, role, reason) in [
         ("grid_number", Role::Batched, "%gridid"),
         ("timed", Role::Step, "%clock64"),
-        ("traps", Role::Step, "may stop the launch"),
+        ("traps", Role::Batched, "may stop the launch"),
         ("bumps", Role::Prefixed, "a variable of its module"),
         ("arrives", Role::Step, "without waiting"),
         ("waits_itself", Role::Prefixed, "griddepcontrol"),

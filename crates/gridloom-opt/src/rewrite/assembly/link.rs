@@ -92,11 +92,18 @@ impl Assembly {
             return Ok(());
         }
         if function.body.is_none() {
-            // Only a kernel that stays whole calls it.
-            let mut declared = function.clone();
-            declared.span = Span::default();
-            let new = self.declare(Symbol::Function(Box::new(declared)));
-            self.declared.push(Item::Declare(new));
+            // Kernels of several modules may call it.
+            let is_same = |symbol: &Symbol| matches!(symbol, Symbol::Function(other) if other.body.is_none() && other.name == function.name);
+            let new = match self.symbols.iter().position(is_same) {
+                Some(at) => SymbolId(at as u32),
+                None => {
+                    let mut declared = function.clone();
+                    declared.span = Span::default();
+                    let new = self.declare(Symbol::Function(Box::new(declared)));
+                    self.declared.push(Item::Declare(new));
+                    new
+                }
+            };
             self.linked.insert((key, *id), new);
             *id = new;
             return Ok(());
