@@ -37,6 +37,8 @@ pub(crate) enum Conditions {
     /// One of two entries of 16 bytes, with the number of the phase, at the address that is passed
     /// as the handle.
     Phased,
+    /// As `Phased`, and a word of shared memory says that it was set.
+    Announced,
 }
 
 /// A module with one kernel under construction.
@@ -59,8 +61,8 @@ pub(crate) struct Assembly {
     conditions: Conditions,
     condition_setter: Option<SymbolId>,
     condition_words: Option<SymbolId>,
-    /// The word in shared memory that holds the number of the phase.
-    phase_word: Option<SymbolId>,
+    /// Words in shared memory, by name.
+    shared_words: Vec<(&'static str, SymbolId)>,
     slots: Option<Slots>,
     /// The number of conditions in shared memory.
     condition_count: u64,
@@ -93,7 +95,7 @@ impl Assembly {
             conditions,
             condition_setter: None,
             condition_words: None,
-            phase_word: None,
+            shared_words: Vec::new(),
             slots: None,
             condition_count: 0,
             sections: Sections::default(),
@@ -155,14 +157,29 @@ impl Assembly {
 
     /// Returns the word in shared memory that holds the number of the phase, of 8 bytes.
     pub(crate) fn phase_word(&mut self) -> SymbolId {
-        if let Some(id) = self.phase_word {
-            return id;
+        self.shared_word("phase_word", ScalarType::U64)
+    }
+
+    /// Returns the word in shared memory that says what the block did to the condition.
+    pub(crate) fn announcement(&mut self) -> SymbolId {
+        self.shared_word("announcement", ScalarType::U32)
+    }
+
+    /// Returns the word in shared memory that is 0 if the condition is.
+    pub(crate) fn announced_value(&mut self) -> SymbolId {
+        self.shared_word("announced_value", ScalarType::U32)
+    }
+
+    /// Returns the word in shared memory with this name.
+    fn shared_word(&mut self, name: &'static str, ty: ScalarType) -> SymbolId {
+        if let Some((_, id)) = self.shared_words.iter().find(|(known, _)| *known == name) {
+            return *id;
         }
-        let mut word = bytes("phase_word".into(), VarSpace::Shared, 8, 8);
-        (word.ty, word.dims) = (ScalarType::U64, Vec::new());
+        let mut word = bytes(name.into(), VarSpace::Shared, 1, ty.size());
+        (word.ty, word.dims) = (ty, Vec::new());
         let id = self.declare(Symbol::Variable(word));
         self.declared.push(Item::Declare(id));
-        self.phase_word = Some(id);
+        self.shared_words.push((name, id));
         id
     }
 

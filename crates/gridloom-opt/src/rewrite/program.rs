@@ -1,5 +1,6 @@
 //! Programs: kernels as steps of one kernel, under loops and branches.
 
+pub(crate) mod announced;
 mod team;
 mod writer;
 
@@ -146,7 +147,8 @@ pub fn team_program(
     if !controls.is_empty() {
         layout.place(u64::from(Looping::BYTES) * controls.len() as u64, 8)?;
     }
-    let state = match State::words(team, conditions as u32) {
+    let announces = announces(team, &controls);
+    let state = match State::words(team, conditions as u32, announces) {
         0 => None,
         words => Some(State { at: layout.place(8, 8)? as u32, words }),
     };
@@ -177,11 +179,17 @@ pub fn team_program(
     let mut asm = Assembly::new(match (conditions, team.blocks) {
         (0, _) => Conditions::Device,
         (_, 1) => Conditions::Shared,
+        (_, _) if announces => Conditions::Announced,
         (_, _) => Conditions::Phased,
     });
     asm.share_conditions(conditions);
-    let mut writer =
-        Writer::new(asm, (steps, &slices), (team, block, own.is_some()), state, !controls.is_empty());
+    let mut writer = Writer::new(
+        asm,
+        (steps, &slices),
+        (team, block, own.is_some()),
+        state,
+        (!controls.is_empty(), announces),
+    );
     writer.initialize(&controls, parts);
     let mut place = Cursor { runs: &runs, run: 0, control: 0 };
     writer.parts(parts, &mut place)?;
@@ -189,6 +197,23 @@ pub fn team_program(
     let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
     let slices = slices.into_iter().map(|slice| slice as u32).collect();
     Ok(Rewritten { module, header, slices, block, blocks: team.blocks, state, sections })
+}
+
+/// Returns whether the blocks of a team tell each other at their barrier whether a condition was set:
+/// there is one, and a loop tests it after a barrier.
+fn announces(team: Team, controls: &[&Control]) -> bool {
+    let tests = controls.iter().filter(|control| matches!(control.test, LoopTest::Condition(_)));
+    let tests: Vec<&&Control> = tests.collect();
+    let [only] = tests[..] else { return false };
+    team.barrier == TeamBarrier::Grid
+        && (2..1 << 16).contains(&team.blocks)
+        && matches!(only.form, ControlForm::Loop { .. })
+        && starts_with_steps(only)
+}
+
+/// Returns whether the first part of every body is a step.
+fn starts_with_steps(control: &Control) -> bool {
+    control.bodies.iter().all(|body| matches!(body.first(), Some(Part::Step(_))))
 }
 
 /// Returns all conditionals in the order in which they start.

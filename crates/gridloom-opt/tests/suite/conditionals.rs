@@ -4,13 +4,15 @@ use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Region;
-use gridloom_core::op::{ArgValue, ConditionalForm, NodeKind, Operation, PointerValue, Test};
+use gridloom_core::op::{
+    ArgValue, ConditionalForm, KernelArgs, KernelOp, Launch, NodeKind, Operation, PointerValue, Test,
+};
 use gridloom_core::{Condition, ErrorKind, Graph, Node, Stream};
 use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
 use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
 use std::sync::Arc;
 
-use crate::graphs::{GPU, Kernels, fill, only, optimized, optimized_for, pointer, value};
+use crate::graphs::{GPU, Kernels, WIDE_GPU, fill, only, optimized, optimized_for, pointer, value};
 
 fn handle(condition: &Condition) -> ArgValue {
     ArgValue::Pointer(PointerValue::Condition(condition.key()))
@@ -403,6 +405,60 @@ fn decisions_that_take_several_kernels_of_one_block_start_them_early() {
             kernels.run(&executable);
             let expected = (0..20u32).fold(before, |value, by| value.wrapping_mul(31).wrapping_add(by));
             assert_eq!(kernels.read(&x), [expected; 64]);
+        }
+    }
+}
+
+#[test]
+fn blocks_that_wait_for_each_other_decide_as_whoever_set_the_condition_last() {
+    for device in crate::common::devices() {
+        let module = device.load_ptx(include_str!("../kernels/deciding.ptx")).unwrap();
+        for name in module.kernel_names() {
+            for (blocks, passes, test_first) in
+                [(2u32, 1u32, true), (5, 3, true), (5, 4, false), (8, 9, true)]
+            {
+                let words = |count: u32| {
+                    let bytes: Vec<u8> = (0..count).flat_map(u32::to_le_bytes).collect();
+                    crate::common::buffer(&device, &bytes)
+                };
+                let (data, left, arrivals) = (words(64 * blocks), words(1), words(1));
+                let graph = Graph::new(&device);
+                let condition = graph.condition(Some(1));
+                let form = ConditionalForm::While;
+                let test = Test::Condition(condition.key());
+                let spec = ConditionalSpec { form, test, test_first, max_passes: Some(20), bodies: 1 };
+                let node = graph.add_conditional(&[], spec).unwrap();
+                let kernel = module.clone().kernel(&name).unwrap();
+                let args = vec![handle(&condition), pointer(&data), pointer(&left), pointer(&arrivals)];
+                let args = KernelArgs::pack(&name, kernel.params(), args).unwrap();
+                // SAFETY: the kernel gets what it takes, and memory that is large enough.
+                let launch = unsafe { KernelOp::new(kernel, LaunchConfig::new(blocks, 64u32), args) };
+                let body = node.bodies().unwrap().remove(0);
+                body.add(&[], Operation::Kernel(Launch::new(launch))).unwrap();
+                let run = |executable: &gridloom_core::Executable| {
+                    let stream = Stream::new(&device).unwrap();
+                    let mut found = Vec::new();
+                    // Later launches start where the earlier ones ended.
+                    for launch in 0..4 {
+                        device.write(&*left, 0, &(passes + launch % 2).to_le_bytes()).unwrap();
+                        executable.launch(&stream).unwrap();
+                        stream.synchronize().unwrap();
+                        let passes = executable.passes(&node).unwrap();
+                        found.push((passes, crate::common::read(&device, &data)));
+                    }
+                    device.write(&*data, 0, &vec![7; 256 * blocks as usize]).unwrap();
+                    found
+                };
+                device.write(&*data, 0, &vec![7; 256 * blocks as usize]).unwrap();
+                let expected = run(&graph.instantiate().unwrap());
+                let executable = optimized_for(WIDE_GPU, &graph, only(Optimization::Loops));
+                let report = executable.report();
+                assert!(report.optimized.iter().any(|line| line.contains("that run at once")), "{report:#?}");
+                assert!(run(&executable) == expected, "{name}, {blocks} blocks, {passes} passes");
+                let wanted: Vec<u64> = (0..4).map(|launch| u64::from(passes + launch % 2)).collect();
+                let counted: Vec<u64> = expected.iter().map(|(passes, _)| *passes).collect();
+                assert_eq!(counted, wanted, "{name}");
+            }
         }
     }
 }

@@ -132,9 +132,18 @@ impl Assembly {
 
     /// Emits an addition to a word in memory that releases what the thread has seen and written.
     pub(crate) fn arrive(&mut self, addr: Address, by: Operand) {
+        self.add_released(ScalarType::U32, addr, by);
+    }
+
+    /// Emits an addition to a word of 64 bits that releases what the thread has seen and written.
+    pub(crate) fn arrive_wide(&mut self, addr: Address, by: Operand) {
+        self.add_released(ScalarType::U64, addr, by);
+    }
+
+    fn add_released(&mut self, ty: ScalarType, addr: Address, by: Operand) {
         let rmw = AtomicRmw {
             op: AtomOp::Add,
-            ty: ScalarType::U32,
+            ty,
             space: Space::Global,
             sem: Some(FenceSem::Release),
             scope: Some(Scope::Gpu),
@@ -149,10 +158,19 @@ impl Assembly {
 
     /// Emits a load of a word in memory that acquires what others released with it.
     pub(crate) fn load_acquire(&mut self, addr: Address) -> RegId {
-        let dst = self.register(ScalarType::U32);
+        self.load_acquired(ScalarType::U32, addr)
+    }
+
+    /// Emits a load of a word of 64 bits that acquires what others released with it.
+    pub(crate) fn load_acquire_wide(&mut self, addr: Address) -> RegId {
+        self.load_acquired(ScalarType::U64, addr)
+    }
+
+    fn load_acquired(&mut self, ty: ScalarType, addr: Address) -> RegId {
+        let dst = self.register(ty);
         let mut access = access(Space::Global, Order::Acquire, addr);
         access.scope = Some(Scope::Gpu);
-        self.emit(MemoryOp::Ld { ty: ScalarType::U32, dsts: smallvec![Some(dst)], access: Box::new(access) });
+        self.emit(MemoryOp::Ld { ty, dsts: smallvec![Some(dst)], access: Box::new(access) });
         dst
     }
 

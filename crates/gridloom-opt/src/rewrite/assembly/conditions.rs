@@ -1,14 +1,16 @@
 //! The function that sets conditions, for kernels that test them elsewhere than the device does.
 
 use gridloom_ptx::op::{
-    Access, BitsOp, ControlOp, ConvertOp, Instruction, IntArith, IntOp, LogicOp, MemoryOp, MulMode, Op, Order,
+    Access, BitsOp, Compare, CompareOp, ControlOp, ConvertOp, Instruction, IntArith, IntOp, LogicOp,
+    MemoryOp, MulMode, Op, Order,
 };
 use gridloom_ptx::{
     Address, AddressBase, Body, Directives, Function, FunctionKind, Item, Linkage, Operand, Param, ParamId,
-    RegId, ScalarType, Space, Span, Symbol, SymbolId, VarRef, VarSpace,
+    PredOperand, RegId, ScalarType, Space, Span, Symbol, SymbolId, VarRef, VarSpace,
 };
 use smallvec::smallvec;
 
+use crate::rewrite::program::announced::{SET_TO_NONZERO, SET_TO_ZERO};
 use crate::rewrite::source::SET_CONDITION;
 
 use super::{Assembly, Conditions, access, at, bytes, int};
@@ -23,7 +25,8 @@ impl Assembly {
             Conditions::Device => None,
             Conditions::Shared => Some(in_shared_memory(self.condition_words())),
             Conditions::Memory => Some(in_memory()),
-            Conditions::Phased => Some(in_phases(self.phase_word())),
+            Conditions::Phased => Some(in_phases(self.phase_word(), None)),
+            Conditions::Announced => Some(in_phases(self.phase_word(), Some(self.announcement()))),
         };
         let (name, linkage) = match body {
             None => (SET_CONDITION, Linkage::Extern),
@@ -74,8 +77,9 @@ fn in_memory() -> Body {
 }
 
 /// Stores the value and the number of the phase, which is in shared memory. The handle is the
-/// address of two entries, of which phases use the first and the second by turns.
-fn in_phases(word: SymbolId) -> Body {
+/// address of two entries, of which phases use the first and the second by turns. `announcement` is a
+/// word of shared memory that says that the block set the condition, and whether to 0.
+fn in_phases(word: SymbolId, announcement: Option<SymbolId>) -> Body {
     let mut code = Code::default();
     let (handle, value) = code.parameters();
     let phase = code.register("%phase", ScalarType::B64);
@@ -104,6 +108,34 @@ fn in_phases(word: SymbolId) -> Body {
     for (offset, part) in [(0, wide), (8, phase)] {
         let access = Box::new(access(Space::Global, Order::Weak, at(place, offset)));
         code.emit(MemoryOp::St { ty: ScalarType::B64, srcs: smallvec![part.into()], access });
+    }
+    if let Some(announcement) = announcement {
+        let is_set = code.register("%nonzero", ScalarType::Pred);
+        let says = code.register("%says", ScalarType::B32);
+        code.emit(CompareOp::Setp {
+            cmp: Compare::Ne,
+            combine: None,
+            ftz: false,
+            ty: ScalarType::U32,
+            p: Some(is_set),
+            q: None,
+            a: value.into(),
+            b: int(0),
+        });
+        code.emit(CompareOp::Selp {
+            ty: ScalarType::B32,
+            dst: says,
+            a: int(SET_TO_NONZERO),
+            b: int(SET_TO_ZERO),
+            cond: PredOperand::Reg { reg: is_set, negated: false },
+        });
+        let word = Address { base: AddressBase::Var(VarRef::Symbol(announcement)), offset: 0 };
+        let access = Access { order: Order::Volatile, ..access(Space::Shared, Order::Weak, word) };
+        code.emit(MemoryOp::St {
+            ty: ScalarType::U32,
+            srcs: smallvec![says.into()],
+            access: Box::new(access),
+        });
     }
     code.end()
 }

@@ -86,10 +86,14 @@ impl State {
     const CONDITIONS: u32 = 16;
     /// The size of a condition: two entries with a value and a phase of 8 bytes each.
     const CONDITION_BYTES: u32 = 32;
+    /// The offsets of the words that blocks arrive at by turns if they announce a condition, each with
+    /// 8 bytes for the next launch.
+    pub(super) const ANNOUNCED: [i64; 2] = [48, 64];
 
     /// Returns the number of words that a team needs.
-    pub(super) fn words(team: Team, conditions: u32) -> u32 {
+    pub(super) fn words(team: Team, conditions: u32, announces: bool) -> u32 {
         match (team.barrier, team.blocks) {
+            (TeamBarrier::Grid, _) if announces => 10,
             (TeamBarrier::Grid, _) => (Self::CONDITIONS + conditions * Self::CONDITION_BYTES) / 8,
             (_, 1) => 0,
             (_, _) if conditions == 0 => 0,

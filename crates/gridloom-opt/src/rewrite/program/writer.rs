@@ -7,9 +7,10 @@ use gridloom_ptx::{
 
 use super::super::assembly::{AfterReturn, Assembly, BlockIndex, Inlining, ParamsAt, at, int, special};
 use super::super::origins::{PartOf, Shape};
+use super::announced::Announced;
 use super::{
     Control, ControlForm, Cursor, LoopTest, Looping, Part, ProgramStep, State, StepRun, Team, TeamBarrier,
-    threads,
+    starts_with_steps, threads,
 };
 
 /// The code of a program under construction.
@@ -59,6 +60,8 @@ enum StepBarrier {
         /// The highest bit of the counter, which changes when all blocks have arrived.
         turn: RegId,
     },
+    /// As `Grid`, and tells whether a condition was set.
+    Announced(Announced),
 }
 
 /// The conditions of a program of several blocks.
@@ -74,7 +77,7 @@ struct Phases {
     values: Vec<RegId>,
 }
 
-const TURN: i64 = 0x8000_0000;
+pub(super) const TURN: i64 = 0x8000_0000;
 
 impl<'a> Writer<'a> {
     pub(super) fn new(
@@ -82,13 +85,16 @@ impl<'a> Writer<'a> {
         (steps, slices): (&'a [ProgramStep], &'a [u64]),
         (team, block, is_own): (Team, [u32; 3], bool),
         state: Option<State>,
-        has_controls: bool,
+        (has_controls, announces): (bool, bool),
     ) -> Self {
         let leader = has_controls.then(|| leader(&mut asm, team.blocks > 1));
         let place = (!is_own).then(|| place(&mut asm, team, block[0]));
         let state = state.map(|state| asm.load_param(ScalarType::U64, state.at.into()));
         let first = state.map(|_| leader_of_block(&mut asm));
         let barrier = match (team.barrier, state, first) {
+            (TeamBarrier::Grid, Some(state), Some(leader)) if announces => {
+                StepBarrier::Announced(Announced::new(&mut asm, state, leader, team.blocks))
+            }
             (TeamBarrier::Grid, Some(state), Some(leader)) => {
                 grid_barrier(&mut asm, state, leader, team.blocks)
             }
@@ -119,6 +125,9 @@ impl<'a> Writer<'a> {
             let (address, phase) = (at(phases.state, State::PHASE), phases.phase);
             let guard = self.guard();
             self.asm.store(guard, Space::Global, ScalarType::U64, address, phase.into());
+            if let StepBarrier::Announced(barrier) = self.barrier {
+                barrier.end(&mut self.asm, guard);
+            }
         }
         self.asm.ret();
         self.asm
@@ -130,6 +139,11 @@ impl<'a> Writer<'a> {
             StepBarrier::Nothing => {}
             StepBarrier::Block => self.asm.barrier(),
             StepBarrier::Cluster => self.asm.cluster_barrier(),
+            StepBarrier::Announced(barrier) => {
+                let phase = self.phases.as_ref().map(|phases| phases.phase);
+                let phase = phase.unwrap_or_else(|| self.asm.mov(ScalarType::U64, int(0)));
+                barrier.wait(&mut self.asm, phase);
+            }
             StepBarrier::Grid { state, leader, arrival, turn } => {
                 self.asm.barrier();
                 let (again, done) = (self.asm.label(), self.asm.label());
@@ -196,6 +210,9 @@ impl<'a> Writer<'a> {
         if !phases.values.is_empty() {
             let last = at(phases.state, State::PHASE);
             phases.phase = self.asm.load(Space::Global, Order::Weak, ScalarType::U64, last);
+            if let (StepBarrier::Announced(barrier), [initial]) = (&self.barrier, &phases.values[..]) {
+                barrier.begin(&mut self.asm, *initial);
+            }
             self.next_phase();
         }
     }
@@ -422,6 +439,11 @@ impl<'a> Writer<'a> {
                     self.barrier();
                     return value;
                 }
+                if let StepBarrier::Announced(barrier) = self.barrier {
+                    let value = barrier.value(&mut self.asm);
+                    self.next_phase();
+                    return Some(value);
+                }
                 let all = self.phases.as_ref().map_or(0, |phases| phases.values.len());
                 let values: Vec<_> = (0..all).map(|number| self.read_condition(number)).collect();
                 self.next_phase();
@@ -454,7 +476,7 @@ impl<'a> Writer<'a> {
         let ended = self.asm.compare(Compare::Ge, ScalarType::U64, passes.into(), limit.into());
         self.asm.branch_if(ended, false, done);
         // Every pass has a barrier if its first part is a step.
-        let ordered = control.bodies.iter().all(|body| matches!(body.first(), Some(Part::Step(_))));
+        let ordered = starts_with_steps(control);
         if let Some(value) = self.value(control.test, header, ordered) {
             let zero = self.asm.compare(Compare::Eq, ScalarType::U32, value.into(), int(0));
             self.asm.branch_if(zero, false, done);
