@@ -205,7 +205,7 @@ fn announces(team: Team, controls: &[&Control]) -> bool {
     let tests = controls.iter().filter(|control| matches!(control.test, LoopTest::Condition(_)));
     let tests: Vec<&&Control> = tests.collect();
     let [only] = tests[..] else { return false };
-    team.barrier == TeamBarrier::Grid
+    (team.barrier, team.slots) == (TeamBarrier::Grid, 1)
         && (2..1 << 16).contains(&team.blocks)
         && matches!(only.form, ControlForm::Loop { .. })
         && starts_with_steps(only)

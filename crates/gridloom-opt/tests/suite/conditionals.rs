@@ -12,7 +12,7 @@ use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
 use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
 use std::sync::Arc;
 
-use crate::graphs::{GPU, Kernels, WIDE_GPU, fill, only, optimized, optimized_for, pointer, value};
+use crate::graphs::{FEW_GPU, GPU, Kernels, WIDE_GPU, fill, only, optimized, optimized_for, pointer, value};
 
 fn handle(condition: &Condition) -> ArgValue {
     ArgValue::Pointer(PointerValue::Condition(condition.key()))
@@ -414,9 +414,14 @@ fn blocks_that_wait_for_each_other_decide_as_whoever_set_the_condition_last() {
     for device in crate::common::devices() {
         let module = device.load_ptx(include_str!("../kernels/deciding.ptx")).unwrap();
         for name in module.kernel_names() {
-            for (blocks, passes, test_first) in
-                [(2u32, 1u32, true), (5, 3, true), (5, 4, false), (8, 9, true)]
-            {
+            for (profile, blocks, passes, test_first) in [
+                (WIDE_GPU, 2u32, 1u32, true),
+                (WIDE_GPU, 5, 3, true),
+                (WIDE_GPU, 5, 4, false),
+                (WIDE_GPU, 8, 9, true),
+                (FEW_GPU, 3, 4, true),
+                (FEW_GPU, 4, 5, false),
+            ] {
                 let words = |count: u32| {
                     let bytes: Vec<u8> = (0..count).flat_map(u32::to_le_bytes).collect();
                     crate::common::buffer(&device, &bytes)
@@ -434,7 +439,15 @@ fn blocks_that_wait_for_each_other_decide_as_whoever_set_the_condition_last() {
                 // SAFETY: the kernel gets what it takes, and memory that is large enough.
                 let launch = unsafe { KernelOp::new(kernel, LaunchConfig::new(blocks, 64u32), args) };
                 let body = node.bodies().unwrap().remove(0);
-                body.add(&[], Operation::Kernel(Launch::new(launch))).unwrap();
+                let decides = body.add(&[], Operation::Kernel(Launch::new(launch))).unwrap();
+                // Something may follow.
+                if passes > 3 && profile == FEW_GPU {
+                    let increase = vec![pointer(&data)];
+                    let config = LaunchConfig::new(2u32, 32u32);
+                    decides
+                        .add(Kernels::of(device.clone()).launch("increase_all", config, increase))
+                        .unwrap();
+                }
                 let run = |executable: &gridloom_core::Executable| {
                     let stream = Stream::new(&device).unwrap();
                     let mut found = Vec::new();
@@ -451,7 +464,7 @@ fn blocks_that_wait_for_each_other_decide_as_whoever_set_the_condition_last() {
                 };
                 device.write(&*data, 0, &vec![7; 256 * blocks as usize]).unwrap();
                 let expected = run(&graph.instantiate().unwrap());
-                let executable = optimized_for(WIDE_GPU, &graph, only(Optimization::Loops));
+                let executable = optimized_for(profile, &graph, only(Optimization::Loops));
                 let report = executable.report();
                 assert!(report.optimized.iter().any(|line| line.contains("that run at once")), "{report:#?}");
                 assert!(run(&executable) == expected, "{name}, {blocks} blocks, {passes} passes");

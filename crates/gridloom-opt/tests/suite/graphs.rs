@@ -108,6 +108,9 @@ pub(crate) const PACKED_GPU: Profile =
 /// As [`PACKED_GPU`], with as many blocks as possible where several run a program.
 pub(crate) const WIDE_GPU: Profile = Profile { packed_threads: 64, names_faults: false, ..PACKED_GPU };
 
+/// As [`PACKED_GPU`], with few blocks that run at once, so that several of a kernel share each.
+pub(crate) const FEW_GPU: Profile = Profile { resident_blocks: 2, packed_threads: 128, ..PACKED_GPU };
+
 pub(crate) fn optimized(graph: &Graph, wanted: Optimizations) -> Executable {
     optimized_for(GPU, graph, wanted)
 }

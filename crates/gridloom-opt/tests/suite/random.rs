@@ -13,7 +13,9 @@ use gridloom_core::{Executable, Graph, Node};
 use gridloom_opt::{Optimization, Optimizations};
 
 use crate::automatic::automatic;
-use crate::graphs::{GPU, Kernels, PACKED_GPU, WIDE_GPU, copy, fill, only, optimized_for, pointer, value};
+use crate::graphs::{
+    FEW_GPU, GPU, Kernels, PACKED_GPU, WIDE_GPU, copy, fill, only, optimized_for, pointer, value,
+};
 
 /// A small generator of random numbers, the same on every machine.
 pub(crate) struct Random(u64);
@@ -371,7 +373,7 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
                     program.run(&plain)
                 })
                 .collect();
-            let all = [GPU, PACKED_GPU, WIDE_GPU].map(|profile| (profile, Optimizations::ALL));
+            let all = [GPU, PACKED_GPU, WIDE_GPU, FEW_GPU].map(|profile| (profile, Optimizations::ALL));
             let each = Optimization::ALL.iter().map(|&pass| (GPU, only(pass)));
             let wide = [Optimization::Chains, Optimization::Loops].map(|pass| (WIDE_GPU, only(pass)));
             for (profile, wanted) in all.into_iter().chain(each).chain(wide) {

@@ -18,7 +18,7 @@ use gridloom_opt::rewrite::{KernelSource, Role};
 use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
 
 use crate::common::{buffer, devices, read};
-use crate::graphs::{GPU, Kernels, PACKED_GPU, WIDE_GPU, only, optimized_for, pointer};
+use crate::graphs::{FEW_GPU, GPU, Kernels, PACKED_GPU, WIDE_GPU, only, optimized_for, pointer};
 use crate::random::{Random, count};
 
 const TEXT: &str = include_str!("../kernels/styles.ptx");
@@ -162,7 +162,7 @@ impl Stage {
         };
         let expected = outcomes(&plain);
         let mut done = BTreeMap::new();
-        let all = [GPU, PACKED_GPU, WIDE_GPU].map(|profile| (profile, Optimizations::ALL));
+        let all = [GPU, PACKED_GPU, WIDE_GPU, FEW_GPU].map(|profile| (profile, Optimizations::ALL));
         let each = Optimization::ALL.iter().map(|&pass| (PACKED_GPU, only(pass)));
         for (profile, wanted) in all.into_iter().chain(each) {
             let executable = optimized_for(profile, graph, wanted);

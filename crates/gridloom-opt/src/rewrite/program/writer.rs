@@ -31,6 +31,9 @@ pub(super) struct Writer<'a> {
     barrier: StepBarrier,
     /// The conditions, if they are in memory.
     phases: Option<Phases>,
+    /// The step after whose barrier all conditions are read, because no later step of the pass sets
+    /// any.
+    read_after: Option<usize>,
 }
 
 /// Where a thread is in its team.
@@ -111,7 +114,19 @@ impl<'a> Writer<'a> {
         });
         let slots_of_block = team.slots;
         let own_blocks = (team.barrier == TeamBarrier::Thread).then_some(team.blocks);
-        Writer { asm, block, steps, slices, leader, place, slots_of_block, own_blocks, barrier, phases }
+        Writer {
+            asm,
+            block,
+            steps,
+            slices,
+            leader,
+            place,
+            slots_of_block,
+            own_blocks,
+            barrier,
+            phases,
+            read_after: None,
+        }
     }
 
     /// Returns whether a step has fewer blocks than the launch, whose other blocks leave it out.
@@ -242,6 +257,31 @@ impl<'a> Writer<'a> {
         Some(value)
     }
 
+    fn read_conditions(&mut self) {
+        let all = self.phases.as_ref().map_or(0, |phases| phases.values.len());
+        for number in 0..all {
+            self.read_condition(number);
+        }
+    }
+
+    /// Returns the last step of a loop's body that sets a condition, if other steps follow it, and
+    /// the conditions can be read after it.
+    fn last_setter(&self, control: &Control) -> Option<usize> {
+        let [body] = &control.bodies[..] else { return None };
+        let step = |part: &Part| match part {
+            Part::Step(step) => Some(*step),
+            Part::Control(_) => None,
+        };
+        let steps: Vec<usize> = body.iter().map(step).collect::<Option<_>>()?;
+        let repeats = steps.iter().enumerate().any(|(at, &one)| {
+            let same = |other: &usize| self.steps[*other].kernel.same(&self.steps[one].kernel);
+            steps[at + 1..].iter().any(same)
+        });
+        let is_in_memory = self.phases.is_some() && !matches!(self.barrier, StepBarrier::Announced(_));
+        let setter = steps.iter().rposition(|&step| self.steps[step].kernel.sets_conditions())?;
+        (is_in_memory && !repeats && setter + 1 < steps.len()).then(|| steps[setter])
+    }
+
     fn guard(&self) -> Option<Guard> {
         self.leader.map(|reg| Guard { reg, negated: false })
     }
@@ -355,6 +395,9 @@ impl<'a> Writer<'a> {
             self.step(step, ParamsAt::Offset(self.slices[step]), after, PartOf::One(step))?;
             self.asm.place(after);
             self.barrier();
+            if self.read_after == Some(step) {
+                self.read_conditions();
+            }
         }
         Ok(())
     }
@@ -444,10 +487,11 @@ impl<'a> Writer<'a> {
                     self.next_phase();
                     return Some(value);
                 }
-                let all = self.phases.as_ref().map_or(0, |phases| phases.values.len());
-                let values: Vec<_> = (0..all).map(|number| self.read_condition(number)).collect();
+                if self.read_after.is_none() {
+                    self.read_conditions();
+                }
                 self.next_phase();
-                return values[number as usize];
+                return self.phases.as_ref().map(|phases| phases.values[number as usize]);
             }
             LoopTest::Condition(number) => (Space::Shared, self.condition_word(number)),
         };
@@ -472,11 +516,18 @@ impl<'a> Writer<'a> {
             self.asm.branch_if(none, false, done);
             self.asm.branch(start);
         }
+        // Every pass has a barrier if its first part is a step.
+        let ordered = starts_with_steps(control);
+        let tests_condition = ordered && matches!(control.test, LoopTest::Condition(_));
+        let around = self.read_after;
+        self.read_after = self.last_setter(control).filter(|_| tests_condition);
+        if self.read_after.is_some() && test_first {
+            // Steps before the loop may have set them.
+            self.read_conditions();
+        }
         self.asm.place(again);
         let ended = self.asm.compare(Compare::Ge, ScalarType::U64, passes.into(), limit.into());
         self.asm.branch_if(ended, false, done);
-        // Every pass has a barrier if its first part is a step.
-        let ordered = starts_with_steps(control);
         if let Some(value) = self.value(control.test, header, ordered) {
             let zero = self.asm.compare(Compare::Eq, ScalarType::U32, value.into(), int(0));
             self.asm.branch_if(zero, false, done);
@@ -485,6 +536,7 @@ impl<'a> Writer<'a> {
         for body in &control.bodies {
             self.parts(body, place)?;
         }
+        self.read_after = around;
         self.asm.arith_to(passes, IntArith::Add, ScalarType::U64, passes.into(), int(1));
         self.asm.branch(again);
         self.asm.place(done);
