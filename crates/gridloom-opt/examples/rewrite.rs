@@ -82,7 +82,7 @@ fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> s
         write("narrow", name, team_program(&narrow, &parts, team, LIMIT).map(|rewritten| rewritten.text()))?;
         let early = Prefix { trigger: true, wait: true, ..Prefix::default() };
         write("early", name, prefixed(kernel, &early).map(|module| module.to_string()))?;
-        let unrolled = Prefix { unroll: true, ..early };
+        let unrolled = Prefix { unroll: true, late_wait: true, ..early };
         write("unrolled", name, prefixed(kernel, &unrolled).map(|module| module.to_string()))?;
         let gates = [Gate::Word(Predicate::NonZero), Gate::Latest, Gate::Below].into();
         let decided = Prefix { gates, stored_conditions: true, ..Prefix::default() };

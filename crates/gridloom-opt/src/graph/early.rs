@@ -19,10 +19,12 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     for &(from, to) in &edges {
         context.single(from)?.call.prefix.trigger = true;
         context.single(to)?.call.prefix.wait = true;
-        // A fault inside names its line, which the passes of a loop then no longer have in common.
+        // A fault inside names its line, which the passes of a loop then no longer have in common, and
+        // which is counted from the end of the prefix.
         let unrolls = !context.profile.names_faults;
         for key in [from, to] {
-            context.single(key)?.call.prefix.unroll = unrolls;
+            let prefix = &mut context.single(key)?.call.prefix;
+            (prefix.unroll, prefix.late_wait) = (unrolls, unrolls);
         }
         let (from, to) = (context.handles[&from].clone(), context.handles[&to].clone());
         graph.remove_edge(&from, &to)?;

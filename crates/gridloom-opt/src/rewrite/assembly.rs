@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use code::{access, make_coherent, param_address};
 pub(crate) use code::{at, int, special};
+pub(crate) use finish::Changes;
 pub(crate) use inline::{AfterReturn, BlockIndex, Inlining, ParamsAt};
 use slots::Slots;
 

@@ -3,7 +3,7 @@
 use gridloom_ptx::op::{Compare, GridDep, Order};
 use gridloom_ptx::{Address, AddressBase, Module, ParamId, ScalarType, Space, VarRef};
 
-use super::assembly::{Assembly, Conditions, at, int};
+use super::assembly::{Assembly, Changes, Conditions, at, int};
 use super::source::{KernelSource, Role};
 
 /// The value that a word in memory must have for a kernel to run.
@@ -52,6 +52,9 @@ pub struct Prefix {
     pub trigger: bool,
     /// Waits until the kernels that it depends on over programmatic edges have ended.
     pub wait: bool,
+    /// Waits only after the first instructions of the kernel, as far as these compute from its
+    /// arguments and the place of the thread. They are then done while the other kernel runs.
+    pub late_wait: bool,
     /// Tests that decide whether the kernel runs, in order.
     pub gates: Vec<Gate>,
     /// Stores conditions, with a mark, at the address that is passed as their handle.
@@ -76,10 +79,12 @@ pub fn prefixed(source: &KernelSource, prefix: &Prefix) -> Result<Module, String
     let conditions = if prefix.stored_conditions { Conditions::Memory } else { Conditions::Device };
     let asm = Assembly::new(conditions);
     let count = prefix.gates.iter().map(|gate| gate.params()).sum();
-    let write = |asm: &mut Assembly, params: &[ParamId]| {
+    let start = |asm: &mut Assembly| {
         if prefix.trigger {
             asm.grid_dependency(GridDep::LaunchDependents);
         }
+    };
+    let write = |asm: &mut Assembly, params: &[ParamId]| {
         if prefix.wait {
             asm.grid_dependency(GridDep::Wait);
         }
@@ -90,7 +95,8 @@ pub fn prefixed(source: &KernelSource, prefix: &Prefix) -> Result<Module, String
             write_gate(asm, gate, own);
         }
     };
-    asm.finish_prefixed(source, write, count, prefix.unroll)
+    let changes = Changes { unrolls: prefix.unroll, is_late: prefix.wait && prefix.late_wait };
+    asm.finish_prefixed(source, (start, write), count, changes)
 }
 
 fn write_gate(asm: &mut Assembly, gate: Gate, params: &[ParamId]) {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::OperandMut;
+use gridloom_ptx::op::{Instruction, MemoryOp, Op, OperandMut, OperandRef};
 use gridloom_ptx::{
     Address, AddressBase, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param, ParamId,
-    ScalarType, Source, Span, Symbol, SymbolId, Target, VarRef, VarSpace, Version,
+    PlainSpecial, ScalarType, Source, Space, Span, SpecialReg, Symbol, SymbolId, Target, VarRef, VarSpace,
+    Version,
 };
 use rustc_hash::FxHashSet;
 
@@ -60,6 +61,14 @@ impl Assembly {
         Ok((self.finish_with(function)?, sections))
     }
 
+    /// Returns how many instructions at the start of a kernel only compute. Nothing leads into them.
+    fn computing_start(&self, instructions: &[Instruction]) -> usize {
+        let labels = self.body.labels.iter().map(|label| label.target);
+        let pragmas = self.body.pragmas.iter().map(|pragma| pragma.at);
+        let first = labels.chain(pragmas).min().map_or(usize::MAX, |at| at as usize);
+        instructions.iter().take(first).take_while(|instruction| only_computes(instruction)).count()
+    }
+
     /// Returns the module with this kernel. If the kernel has no body, it gets the assembled one.
     fn finish_with(mut self, function: Function) -> Result<Module, Refusal> {
         let entry = self.declare(Symbol::Function(Box::new(function)));
@@ -110,14 +119,15 @@ impl Assembly {
         }
     }
 
-    /// Returns the module with a copy of a kernel that starts with the assembled instructions. It
-    /// has this many more parameters of 8 bytes, and no loads that bypass the coherent caches.
+    /// Returns the module with a copy of a kernel that starts with other instructions. Those that
+    /// `prefix` writes may come later. It has this many more parameters of 8 bytes, and no loads that
+    /// bypass the coherent caches.
     pub(crate) fn finish_prefixed(
         mut self,
         source: &KernelSource,
-        prefix: impl FnOnce(&mut Assembly, &[ParamId]),
+        (start, prefix): (impl FnOnce(&mut Assembly), impl FnOnce(&mut Assembly, &[ParamId])),
         parameters: usize,
-        unrolls: bool,
+        changes: Changes,
     ) -> Result<Module, Refusal> {
         self.link(source, true)?;
         let key = Arc::as_ptr(source.module()) as usize;
@@ -163,13 +173,17 @@ impl Assembly {
         // follow them.
         self.body = *body;
         self.name_glue();
-        if unrolls && unroll(&mut self) {
+        if changes.unrolls && unroll(&mut self) {
             give_registers(&mut function.directives);
         }
-        let instructions = std::mem::take(&mut self.body.instructions);
+        let mut instructions = std::mem::take(&mut self.body.instructions);
         let first_label = self.body.labels.len();
+        start(&mut self);
+        let early = if changes.is_late { self.computing_start(&instructions) } else { 0 };
+        self.body.instructions.extend(instructions.drain(..early));
         prefix(&mut self, &added);
-        let shift = self.body.instructions.len() as u32;
+        // Labels and pragmas are all behind what was written.
+        let shift = (self.body.instructions.len() - early) as u32;
         for label in &mut self.body.labels[..first_label] {
             label.target += shift;
         }
@@ -180,6 +194,36 @@ impl Assembly {
         function.body = Some(Box::new(std::mem::take(&mut self.body)));
         self.finish_with(function)
     }
+}
+
+/// How a kernel with a prefix differs from the original besides the prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changes {
+    /// Whether loops make several passes between two tests.
+    pub(crate) unrolls: bool,
+    /// Whether instructions at the start that only compute come before the prefix.
+    pub(crate) is_late: bool,
+}
+
+/// Returns whether an instruction has the same result at any time, and no other effect: it computes
+/// from registers, arguments and the place of the thread.
+fn only_computes(instruction: &Instruction) -> bool {
+    let computes = match &instruction.op {
+        Op::Int(_) | Op::Bits(_) | Op::Float(_) | Op::Compare(_) | Op::Convert(_) => true,
+        Op::Memory(MemoryOp::Ld { access, .. }) => {
+            matches!(access.space, Space::Param | Space::ParamEntry)
+                && matches!(access.addr.base, AddressBase::Var(VarRef::Param(_)))
+        }
+        _ => false,
+    };
+    let mut is_fixed = true;
+    instruction.op.for_each_operand(&mut |operand, _| {
+        let place = |special: &SpecialReg| {
+            matches!(special, SpecialReg::Dim(..) | SpecialReg::Plain(PlainSpecial::LaneId))
+        };
+        is_fixed &= !matches!(operand, OperandRef::Src(Operand::Special(special)) if !place(special));
+    });
+    computes && is_fixed
 }
 
 /// Lets an assembler use more registers than those with which most blocks run side by side, for
