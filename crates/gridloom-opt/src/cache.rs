@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::rewrite::{
-    BatchGroup, Case, ENTRY, KernelSource, Part, Predicate, Prefix, ProgramStep, Rewritten, Sections,
-    SourceId, State, Team, TeamBarrier,
+    BatchGroup, Case, KernelSource, Part, Predicate, Prefix, ProgramStep, Rewritten, Sections, SourceId,
+    State, Team, TeamBarrier,
 };
 use crate::rewrite::{batch, choice, prefixed, team_program};
 
@@ -156,7 +156,8 @@ impl Cache {
                 return self.keep(key, Err(reason), bytes);
             }
         };
-        let loaded = device.load_ptx(&text).and_then(|module| module.kernel(recipe.entry()));
+        let name = rewritten.as_ref().map_or_else(|| recipe.entry(), |rewritten| rewritten.name.as_str());
+        let loaded = device.load_ptx(&text).and_then(|module| module.kernel(name));
         let kernel = match loaded {
             Ok(kernel) => kernel,
             Err(error) => {
@@ -237,10 +238,10 @@ impl Recipe {
         found
     }
 
-    /// Returns the name of its kernel.
+    /// Returns the name of its kernel, if that is not made of others.
     fn entry(&self) -> &str {
         match self {
-            Recipe::Program { .. } | Recipe::Batch { .. } | Recipe::Choice { .. } => ENTRY,
+            Recipe::Program { .. } | Recipe::Batch { .. } | Recipe::Choice { .. } => "",
             Recipe::Prefixed { source, .. } => source.name(),
             Recipe::Builtin { name, .. } => name,
         }

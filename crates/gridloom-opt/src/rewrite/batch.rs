@@ -6,7 +6,7 @@ use gridloom_ptx::{Dim, DimSpecial, Operand, ParamId, RegId, ScalarType, Space, 
 use super::assembly::{AfterReturn, Assembly, BlockIndex, Conditions, Inlining, ParamsAt, at, int, special};
 use super::origins::{PartOf, Shape};
 use super::source::{KernelSource, Role};
-use super::{ENTRY, Layout, Rewritten, SLICE_ALIGN, put};
+use super::{Layout, Rewritten, SLICE_ALIGN, name_of, put};
 
 /// The launches of one kernel in a batch.
 #[derive(Clone, Debug)]
@@ -98,8 +98,9 @@ pub fn batch(groups: &[BatchGroup], block: [u32; 3], limit: u32) -> Result<Rewri
         asm.place(next);
     }
     asm.ret();
-    let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
-    Ok(Rewritten { module, header, slices, block, blocks: start, state: None, sections })
+    let name = name_of(groups.iter().map(|group| &group.kernel));
+    let (module, sections) = asm.finish(&name, block, layout.at, layout.align)?;
+    Ok(Rewritten { module, name, header, slices, block, blocks: start, state: None, sections })
 }
 
 pub(super) fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {

@@ -7,7 +7,7 @@ use super::assembly::{Assembly, Conditions, at, int, special};
 use super::batch::{BatchGroup, Placed, check, one_group};
 use super::program::State;
 use super::source::KernelSource;
-use super::{ENTRY, Layout, Predicate, Rewritten, SLICE_ALIGN};
+use super::{Layout, Predicate, Rewritten, SLICE_ALIGN, name_of};
 
 /// A kernel of a choice.
 #[derive(Clone, Debug)]
@@ -65,6 +65,7 @@ pub fn choice(cases: &[Case], block: [u32; 3], limit: u32) -> Result<Rewritten, 
     }
     asm.ret();
     let header = vec![0; layout.at as usize];
-    let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
-    Ok(Rewritten { module, header, slices, block, blocks: most, state: Some(state), sections })
+    let name = name_of(cases.iter().map(|case| &case.kernel));
+    let (module, sections) = asm.finish(&name, block, layout.at, layout.align)?;
+    Ok(Rewritten { module, name, header, slices, block, blocks: most, state: Some(state), sections })
 }

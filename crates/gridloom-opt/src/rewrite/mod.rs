@@ -40,8 +40,12 @@ pub use source::{KernelSource, Role};
 
 use gridloom_ptx::Module;
 
-/// The name of every rewritten kernel that is not a copy of one.
-pub const ENTRY: &str = "gridloom_fused";
+/// How the names of rewritten kernels begin that are no copies of one.
+const PREFIX: &str = "gridloom_fused";
+/// The most kernels that a name names.
+const MAX_NAMED: usize = 3;
+/// The most bytes of the name of each.
+const MAX_NAME: usize = 40;
 
 /// The alignment of the parameters of a kernel inside the parameters of a rewritten one.
 const SLICE_ALIGN: u64 = 16;
@@ -54,6 +58,8 @@ const SLICE_ALIGN: u64 = 16;
 pub struct Rewritten {
     /// The module. It has no other kernel.
     pub module: Module,
+    /// The name of the kernel.
+    pub name: String,
     /// Its parameters, with the header filled in and zeros elsewhere.
     pub header: Vec<u8>,
     /// The offset of the parameters of each step or node, in the order given.
@@ -74,6 +80,26 @@ impl Rewritten {
     pub fn text(&self) -> String {
         self.module.to_string()
     }
+}
+
+/// Returns the name of a kernel that is made of these. It names the first of them, because that is
+/// all that a driver or a debugger says of a kernel that fails.
+fn name_of<'a>(kernels: impl IntoIterator<Item = &'a KernelSource>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for kernel in kernels {
+        if !names.contains(&kernel.name()) {
+            names.push(kernel.name());
+        }
+    }
+    let mut name = PREFIX.to_owned();
+    for one in names.iter().take(MAX_NAMED) {
+        name.push('_');
+        name.extend(one.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(MAX_NAME));
+    }
+    if names.len() > MAX_NAMED {
+        name += &format!("_and_{}_more", names.len() - MAX_NAMED);
+    }
+    name
 }
 
 /// Lays out parameters one after the other.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::assembly::{Assembly, Conditions};
 use super::source::{KernelSource, Role};
-use super::{ENTRY, Layout, Rewritten, SLICE_ALIGN, put};
+use super::{Layout, Rewritten, SLICE_ALIGN, name_of, put};
 pub use team::{State, Team, TeamBarrier};
 use writer::Writer;
 
@@ -194,9 +194,10 @@ pub fn team_program(
     let mut place = Cursor { runs: &runs, run: 0, control: 0 };
     writer.parts(parts, &mut place)?;
     let asm = writer.end();
-    let (module, sections) = asm.finish(ENTRY, block, layout.at, layout.align)?;
+    let name = name_of(steps.iter().map(|step| &step.kernel));
+    let (module, sections) = asm.finish(&name, block, layout.at, layout.align)?;
     let slices = slices.into_iter().map(|slice| slice as u32).collect();
-    Ok(Rewritten { module, header, slices, block, blocks: team.blocks, state, sections })
+    Ok(Rewritten { module, name, header, slices, block, blocks: team.blocks, state, sections })
 }
 
 /// Returns whether the blocks of a team tell each other at their barrier whether a condition was set:

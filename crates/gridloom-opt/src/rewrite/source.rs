@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use super::calls::{is_recursive, meeting_inside};
 use super::flow;
 use super::meetings::{Meeting, leaves_others_waiting};
-use super::stops::{ASSERTION, Stops, messages};
+use super::stops::{ASSERTION, Stops, constants};
 use super::uniformity::Known;
 
 /// The function by which kernels set conditions.
@@ -60,7 +60,7 @@ pub struct KernelSource {
 pub(crate) struct Facts {
     /// The functions that it calls, directly or indirectly, each once.
     pub(crate) functions: Vec<SymbolId>,
-    /// Constant tables of the compiler that it reads, and the texts of its assertions.
+    /// Constant tables that it reads, and the texts of its assertions.
     pub(crate) tables: Vec<SymbolId>,
     /// The functions that always stop the launch.
     pub(crate) stops: Stops,
@@ -335,7 +335,7 @@ impl Facts {
             facts: &mut facts,
             seen: FxHashSet::default(),
             open: Vec::new(),
-            messages: None,
+            constants: None,
         };
         search.body(body, true);
         while let Some(id) = search.open.pop() {
@@ -412,8 +412,8 @@ struct Search<'a> {
     seen: FxHashSet<SymbolId>,
     /// Called functions that are not visited yet.
     open: Vec<SymbolId>,
-    /// The texts of assertions and output, once somebody asked.
-    messages: Option<FxHashSet<SymbolId>>,
+    /// The variables that never change, once somebody asked.
+    constants: Option<FxHashSet<SymbolId>>,
 }
 
 impl Search<'_> {
@@ -496,7 +496,9 @@ impl Search<'_> {
             VarSpace::Shared => {
                 self.facts.hinder(Reach::Moved, "a function that it calls uses shared memory of the module");
             }
-            VarSpace::Global if self.messages.get_or_insert_with(|| messages(self.module)).contains(&id) => {
+            VarSpace::Global
+                if self.constants.get_or_insert_with(|| constants(self.module)).contains(&id) =>
+            {
                 if !self.facts.tables.contains(&id) {
                     self.facts.tables.push(id);
                 }

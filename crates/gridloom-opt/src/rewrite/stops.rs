@@ -1,9 +1,10 @@
-//! What stops a launch: traps, and assertions with their messages.
+//! What stops a launch: traps and assertions. And what never changes: the texts of assertions and the
+//! tables of functions.
 //!
 //! A thread that stops the launch never goes on, and nothing of the graph runs after it. So nobody
 //! waits for it in vain, and what follows in the text is not reached by it.
 
-use gridloom_ptx::op::{CallArg, CallTarget, ControlOp, ConvertOp, MemoryOp, Op, OperandRef, RawToken};
+use gridloom_ptx::op::{CallArg, CallTarget, ControlOp, MemoryOp, Op, OperandRef, RawToken};
 use gridloom_ptx::{
     AddressBase, Body, Function, Linkage, LocalVarId, Module, Operand, RegId, Space, SymbolId, VarRef,
     VarSpace,
@@ -87,143 +88,167 @@ impl Stops {
     }
 }
 
-/// Returns the variables of a module that are nothing but the texts of assertions and of output:
-/// they have initial values, are known inside the module only, and their addresses go to the
-/// functions that report, and nowhere else.
-pub(super) fn messages(module: &Module) -> FxHashSet<SymbolId> {
-    let mut found: FxHashSet<SymbolId> = module
+/// Returns the variables of a module that keep their initial value for ever, so that a copy serves as
+/// well. They are known inside the module only, and their addresses go nowhere but
+///
+/// - to the functions that report assertions and output: texts;
+/// - to loads, if the variable belongs to a function: its tables.
+pub(super) fn constants(module: &Module) -> FxHashSet<SymbolId> {
+    let mut texts: FxHashSet<SymbolId> = module
         .variables()
         .filter(|(_, variable)| {
             variable.space == VarSpace::Global
                 && variable.linkage == Linkage::Internal
-                && variable.ty.size() == 1
                 && variable.image().is_some_and(|image| image.relocations.is_empty())
         })
         .map(|(id, _)| id)
         .collect();
     for (_, variable) in module.variables() {
         for relocation in variable.image().iter().flat_map(|image| &image.relocations) {
-            found.remove(&relocation.symbol);
+            texts.remove(&relocation.symbol);
         }
     }
+    // The host can find variables by their names, but hardly those of functions, which compilers
+    // name after the function.
+    let is_of_function =
+        |id: &SymbolId| module.variable(*id).is_some_and(|variable| variable.name.starts_with("_ZZ"));
+    let mut tables: FxHashSet<SymbolId> = texts.iter().copied().filter(is_of_function).collect();
+    texts.retain(|id| module.variable(*id).is_some_and(|variable| variable.ty.size() == 1));
     for (_, function) in module.functions() {
-        if found.is_empty() {
+        if texts.is_empty() && tables.is_empty() {
             break;
         }
         if let Some(body) = &function.body {
-            for id in used_otherwise(module, body) {
-                found.remove(&id);
-            }
+            let uses = Uses::of(module, body);
+            tables.retain(|id| !uses.others.contains(id));
+            texts.retain(|id| !uses.others.contains(id) && !uses.loads.contains(id));
         }
     }
-    found
+    texts.extend(tables);
+    texts
 }
 
 type Symbols = SmallVec<[SymbolId; 1]>;
 /// The variables whose addresses registers may hold.
 type Held = FxHashMap<RegId, Symbols>;
 
-/// Returns the symbols of a function whose addresses it uses for anything but the arguments of the
-/// functions that report.
-fn used_otherwise(module: &Module, body: &Body) -> FxHashSet<SymbolId> {
-    let mut found = FxHashSet::default();
-    let mut held = Held::default();
-    let of = |held: &Held, operand: &Operand| match operand {
-        Operand::Address { base: VarRef::Symbol(id), .. } => SmallVec::from_slice(&[*id]),
-        Operand::Reg(reg) => held.get(reg).cloned().unwrap_or_default(),
-        _ => Symbols::new(),
-    };
-    let moved = |op: &Op| match op {
-        Op::Convert(ConvertOp::Mov { dst, src, .. } | ConvertOp::Cvta { dst, src, .. }) => Some((*dst, *src)),
-        _ => None,
-    };
-    loop {
-        let mut changed = false;
-        for instruction in &body.instructions {
-            let Some((dst, src)) = moved(&instruction.op) else { continue };
-            let there = held.entry(dst).or_default();
-            let before = there.len();
-            let mut all = std::mem::take(there);
-            for id in of(&held, &src) {
-                if !all.contains(&id) {
-                    all.push(id);
+/// The variables whose addresses a function uses, other than as arguments of the functions that
+/// report.
+#[derive(Default)]
+struct Uses {
+    /// Those that it loads from.
+    loads: FxHashSet<SymbolId>,
+    /// Those that it may use in any other way.
+    others: FxHashSet<SymbolId>,
+}
+
+impl Uses {
+    fn of(module: &Module, body: &Body) -> Self {
+        let mut uses = Uses::default();
+        let found = &mut uses.others;
+        let loaded = &mut uses.loads;
+        // The variables whose addresses registers may hold, however computed.
+        let mut held = Held::default();
+        let of = |held: &Held, operand: &Operand| match operand {
+            Operand::Address { base: VarRef::Symbol(id), .. } => SmallVec::from_slice(&[*id]),
+            Operand::Reg(reg) => held.get(reg).cloned().unwrap_or_default(),
+            _ => Symbols::new(),
+        };
+        let computes = |op: &Op| matches!(op, Op::Int(_) | Op::Bits(_) | Op::Convert(_));
+        loop {
+            let mut changed = false;
+            for instruction in body.instructions.iter().filter(|instruction| computes(&instruction.op)) {
+                let (mut from, mut to) = (Symbols::new(), SmallVec::<[RegId; 2]>::new());
+                instruction.op.for_each_operand(&mut |operand, _| match operand {
+                    OperandRef::Def(reg) => to.push(reg),
+                    OperandRef::Use(reg) => from.extend(of(&held, &reg.into())),
+                    OperandRef::Src(operand) => from.extend(of(&held, operand)),
+                    OperandRef::Pred(_) | OperandRef::Addr(_) => {}
+                });
+                for reg in to {
+                    let there = held.entry(reg).or_default();
+                    for &id in &from {
+                        if !there.contains(&id) {
+                            there.push(id);
+                            changed = true;
+                        }
+                    }
                 }
             }
-            changed |= all.len() != before;
-            held.insert(dst, all);
+            if !changed {
+                break;
+            }
         }
-        if !changed {
-            break;
-        }
-    }
-    // What each argument variable holds, and those that other functions get.
-    let mut arguments: FxHashMap<LocalVarId, Symbols> = FxHashMap::default();
-    let mut given: FxHashSet<LocalVarId> = FxHashSet::default();
-    for instruction in &body.instructions {
-        match &instruction.op {
-            op if moved(op).is_some() => continue,
-            Op::Memory(MemoryOp::St { srcs, access, .. }) if is_argument(access.space) => {
-                if let AddressBase::Var(VarRef::Local(local)) = access.addr.base {
-                    for src in srcs {
-                        arguments.entry(local).or_default().extend(of(&held, src));
+        // What each argument variable holds, and those that other functions get.
+        let mut arguments: FxHashMap<LocalVarId, Symbols> = FxHashMap::default();
+        let mut given: FxHashSet<LocalVarId> = FxHashSet::default();
+        for instruction in &body.instructions {
+            match &instruction.op {
+                op if computes(op) => continue,
+                Op::Memory(MemoryOp::Ld { access, .. }) => {
+                    match access.addr.base {
+                        AddressBase::Reg(reg) => loaded.extend(of(&held, &reg.into())),
+                        AddressBase::Var(VarRef::Symbol(id)) => loaded.extend([id]),
+                        _ => {}
                     }
                     continue;
                 }
+                Op::Memory(MemoryOp::St { srcs, access, .. }) if is_argument(access.space) => {
+                    if let AddressBase::Var(VarRef::Local(local)) = access.addr.base {
+                        for src in srcs {
+                            arguments.entry(local).or_default().extend(of(&held, src));
+                        }
+                        continue;
+                    }
+                }
+                Op::Control(ControlOp::Call { target, returns, args, .. }) => {
+                    let reports = |id: SymbolId| {
+                        module.function(id).is_some_and(|function| {
+                            function.body.is_none() && matches!(function.name.as_str(), ASSERTION | PRINT)
+                        })
+                    };
+                    let is_report = matches!(target, CallTarget::Direct(id) if reports(*id));
+                    for argument in args.iter().chain(returns) {
+                        match argument {
+                            CallArg::Var(VarRef::Local(local)) if !is_report => {
+                                given.insert(*local);
+                            }
+                            CallArg::Reg(reg) if !is_report => found.extend(of(&held, &(*reg).into())),
+                            _ => {}
+                        }
+                    }
+                    continue;
+                }
+                _ => {}
             }
-            Op::Control(ControlOp::Call { target, returns, args, .. }) => {
-                let reports = |id: SymbolId| {
-                    module.function(id).is_some_and(|function| {
-                        function.body.is_none() && matches!(function.name.as_str(), ASSERTION | PRINT)
-                    })
-                };
-                let is_report = matches!(target, CallTarget::Direct(id) if reports(*id));
-                for argument in args.iter().chain(returns) {
-                    match argument {
-                        CallArg::Var(VarRef::Local(local)) if !is_report => {
-                            given.insert(*local);
-                        }
-                        CallArg::Reg(reg) if !is_report => {
-                            found.extend(held.get(reg).cloned().unwrap_or_default());
-                        }
+            instruction.op.for_each_operand(&mut |operand, _| match operand {
+                OperandRef::Def(_) | OperandRef::Pred(_) => {}
+                OperandRef::Use(reg) => found.extend(of(&held, &reg.into())),
+                OperandRef::Src(operand) => found.extend(of(&held, operand)),
+                OperandRef::Addr(address) => match address.base {
+                    AddressBase::Reg(reg) => found.extend(of(&held, &reg.into())),
+                    AddressBase::Var(VarRef::Symbol(id)) => found.extend([id]),
+                    _ => {}
+                },
+            });
+            if let Op::Unsupported(unsupported) = &instruction.op {
+                // What it does with its operands is not known.
+                for token in &unsupported.operands {
+                    match token {
+                        RawToken::Var(VarRef::Symbol(id)) => found.extend([*id]),
+                        RawToken::Reg(reg) => found.extend(of(&held, &(*reg).into())),
                         _ => {}
                     }
                 }
-                continue;
-            }
-            _ => {}
-        }
-        instruction.op.for_each_operand(&mut |operand, _| match operand {
-            OperandRef::Def(_) | OperandRef::Pred(_) => {}
-            OperandRef::Use(reg) => found.extend(held.get(&reg).cloned().unwrap_or_default()),
-            OperandRef::Src(Operand::Address { base: VarRef::Symbol(id), .. }) => {
-                found.insert(*id);
-            }
-            OperandRef::Src(operand) => found.extend(of(&held, operand)),
-            OperandRef::Addr(address) => match address.base {
-                AddressBase::Reg(reg) => found.extend(held.get(&reg).cloned().unwrap_or_default()),
-                AddressBase::Var(VarRef::Symbol(id)) => {
-                    found.insert(id);
-                }
-                _ => {}
-            },
-        });
-        if let Op::Unsupported(unsupported) = &instruction.op {
-            // What it does with its operands is not known.
-            for token in &unsupported.operands {
-                match token {
-                    RawToken::Var(VarRef::Symbol(id)) => found.extend([*id]),
-                    RawToken::Reg(reg) => found.extend(held.get(reg).cloned().unwrap_or_default()),
-                    _ => {}
-                }
             }
         }
+        for (local, held) in arguments {
+            if given.contains(&local) {
+                found.extend(held);
+            }
+        }
+        uses
     }
-    for (local, held) in arguments {
-        if given.contains(&local) {
-            found.extend(held);
-        }
-    }
-    found
 }
 
 fn is_argument(space: Space) -> bool {

@@ -179,7 +179,7 @@ fn threads_that_return_early_wait_for_the_copies_that_they_started() {
     );
     let step = ProgramStep { kernel: source(&text, "k"), grid: [1; 3], block: [32, 1, 1] };
     let rewritten = block_program(&[step], None, LIMIT).unwrap();
-    let (_, entry) = rewritten.module.entry(gridloom_opt::rewrite::ENTRY).unwrap();
+    let (_, entry) = rewritten.module.entry(&rewritten.name).unwrap();
     let body = entry.body.as_ref().unwrap();
     let wait = body
         .instructions

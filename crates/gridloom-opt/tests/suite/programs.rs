@@ -1,7 +1,7 @@
 //! Block programs and batches whose results reveal the order of their steps.
 
 use gridloom_opt::rewrite::{
-    BatchGroup, LoopTest, Looping, ProgramStep, Rewritten, Role, batch, block_program,
+    BatchGroup, LoopTest, Looping, Prefix, ProgramStep, Rewritten, Role, batch, block_program, prefixed,
 };
 
 use crate::common::{buffer, devices, launch_rewritten, read, source};
@@ -194,6 +194,13 @@ fn what_cannot_be_moved_says_why() {
 }
 
 #[test]
+fn the_name_of_a_kernel_names_those_that_it_is_made_of() {
+    let name = |names: &[(&str, u32)]| block_program(&steps(names), None, LIMIT).unwrap().name;
+    assert_eq!(name(&[("increase", 32), ("increase", 32)]), "gridloom_fused_increase");
+    assert_eq!(name(&[("read_only", 32), ("increase", 32)]), "gridloom_fused_read_only_increase");
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_refused() {
     let error = block_program(&steps(&vec![("increase", 32); 600]), None, 4096).unwrap_err();
     assert!(error.contains("4096 bytes"), "{error}");
@@ -209,4 +216,36 @@ fn loads_through_the_read_only_cache_become_plain_in_steps() {
         LIMIT,
     );
     assert!(batched.unwrap().text().contains(".nc"));
+}
+
+#[test]
+fn a_kernel_waits_for_the_one_before_it_after_its_arguments_and_before_memory_and_branches() {
+    let text = "
+        .version 7.8 .target sm_90 .address_size 64
+        .visible .entry k(.param .u64 data, .param .u32 n) {
+            .reg .pred %p; .reg .b32 %r<5>; .reg .b64 %d<3>;
+            ld.param.u64 %d0, [data]; ld.param.u32 %r0, [n];
+            mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+            mad.lo.s32 %r4, %r1, %r2, %r3; setp.ge.u32 %p, %r4, %r0;
+            @%p bra $END;
+            mul.wide.u32 %d1, %r4, 4; add.u64 %d2, %d0, %d1; st.global.u32 [%d2], %r4;
+            $END: ret;
+        }";
+    let (trigger, wait) = ("griddepcontrol.launch_dependents", "griddepcontrol.wait");
+    let order = |late_wait: bool, text: &str| -> Vec<String> {
+        let prefix = Prefix { trigger: true, wait: true, late_wait, ..Prefix::default() };
+        let module = prefixed(&source(text, "k"), &prefix).unwrap().to_string();
+        let words = [trigger, wait, "ld.param", "setp", "bra", "mul.wide", "%clock", "st.global"];
+        let line = |line: &str| words.into_iter().find(|word| line.contains(word)).map(str::to_owned);
+        module.lines().filter_map(line).collect()
+    };
+    let rest = ["bra", "mul.wide", "st.global"];
+    let computed = ["ld.param", "ld.param", "setp"];
+    assert_eq!(order(false, text), [&[trigger, wait], &computed[..], &rest].concat());
+    assert_eq!(order(true, text), [&[trigger], &computed[..], &[wait], &rest].concat());
+    // A clock tells when it was read, and nothing after a label may run twice.
+    let clock = text.replace("mov.u32 %r2, %ntid.x", "mov.u32 %r2, %clock");
+    assert_eq!(order(true, &clock)[..4], [trigger, "ld.param", "ld.param", wait]);
+    let again = text.replace("ld.param.u64 %d0", "$AGAIN: ld.param.u64 %d0");
+    assert_eq!(order(true, &again)[..2], [trigger, wait]);
 }

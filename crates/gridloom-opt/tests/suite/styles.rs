@@ -31,7 +31,6 @@ const STARTS: [u64; 5] = [0, 4, 64, 192, 384];
 const REFUSED: &[(&str, &str)] = &[
     ("printed", "it prints"),
     ("weighted", "a variable of its module"),
-    ("own_table", "a variable of its module"),
     ("shared_through_functions", "shared memory of the module"),
 ];
 /// The kernels that may be parts of a batch but no steps, with the reason.
@@ -126,7 +125,7 @@ impl Stage {
     /// Returns the threads with which a kernel may be launched.
     fn threads(&self, name: &str, random: &mut Random) -> u32 {
         let many = [64, 32, 48, 96, 128, 7];
-        let any = !self.source(name).meets() && random.one_in(3);
+        let any = !self.source(name).meets() && name != "bounded" && random.one_in(3);
         if any { many[random.below(6) as usize] } else { 64 }
     }
 

@@ -117,7 +117,7 @@ fn run_rewritten(
     let text = rewritten.text();
     let again = gridloom_ptx::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(gridloom_ptx::check(&again), [], "{text}");
-    let kernel = kernel(device, &text, gridloom_opt::rewrite::ENTRY)?;
+    let kernel = kernel(device, &text, &rewritten.name)?;
     let mut params = rewritten.header.clone();
     for (at, slice) in rewritten.slices.iter().zip(slices) {
         params[*at as usize..*at as usize + slice.len()].copy_from_slice(slice);
