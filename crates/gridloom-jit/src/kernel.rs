@@ -369,7 +369,7 @@ fn entries_of(flow: &Flow<'_>, every_block: bool) -> Vec<Pc> {
     for block in &flow.blocks {
         let pc = block.range.start;
         let behind = pc > flow.range.start && flow.role(pc - 1) == Role::Interpreted;
-        let loops = flow.loops.iter().any(|&(head, waits)| head == pc && waits);
+        let loops = flow.loops.iter().any(|&(head, waits)| head == pc && (waits || flow.enters_passes()));
         let wanted = every_block || pc == flow.range.start || behind || loops;
         if wanted && flow.role(pc) != Role::Interpreted {
             entries.push(pc);

@@ -78,6 +78,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) is_kernel: bool,
     /// Whether a group is a whole warp, so that it executes collectives of the warp.
     is_whole_warp: bool,
+    /// Whether results depend on which threads of a warp run together.
+    asks_who_runs: bool,
     pub(crate) blocks: Vec<BasicBlock>,
     /// The targets of backward branches, and whether a thread in the loop may wait for another
     /// thread.
@@ -98,6 +100,11 @@ impl<'a> Flow<'a> {
             function,
             is_kernel: function == 0,
             is_whole_warp: lanes == WARP,
+            asks_who_runs: code.instructions.iter().any(|instruction| match &instruction.op {
+                Op::ActiveMask { .. } => true,
+                Op::Collective(collective) => collective.mask.is_none(),
+                _ => false,
+            }),
             blocks: Vec::new(),
             loops: Vec::new(),
             predecessors: Vec::new(),
@@ -133,10 +140,34 @@ impl<'a> Flow<'a> {
             Op::FrameAddress { .. } => Role::Compiled,
             Op::Special { register, .. } => crate::emit::special_role(*register),
             Op::Collective(_) | Op::ActiveMask { .. } if is_whole_warp && self.is_kernel => Role::Compiled,
+            // A thread that runs ahead waits there for those of its warp that are still in this pass.
+            Op::Branch { target } if self.stops_before_passes(is_whole_warp) && *target <= pc => {
+                Role::Interpreted
+            }
+            Op::BranchTable(table)
+                if self.stops_before_passes(is_whole_warp)
+                    && table.targets.iter().any(|&target| target <= pc) =>
+            {
+                Role::Interpreted
+            }
             Op::Branch { .. } | Op::BranchTable(_) | Op::Exit => Role::Terminator,
             Op::Return if self.is_kernel => Role::Terminator,
             _ => Role::Interpreted,
         }
+    }
+
+    /// Returns whether the interpreter executes backward branches. It runs the threads of a warp
+    /// that are at the earliest instruction first. As long as they only move forward, a thread may
+    /// run ahead of others up to an instruction that asks which threads run together: the
+    /// interpreter executes that once the others are there too. With a backward branch it would
+    /// overtake them.
+    pub(crate) fn stops_before_passes(&self, is_whole_warp: bool) -> bool {
+        self.asks_who_runs && !(is_whole_warp && self.is_kernel)
+    }
+
+    /// Returns whether groups of this code leave backward branches to the interpreter.
+    pub(crate) fn enters_passes(&self) -> bool {
+        self.stops_before_passes(self.is_whole_warp)
     }
 
     fn find_blocks(&mut self) {

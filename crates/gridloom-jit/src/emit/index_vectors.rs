@@ -6,7 +6,7 @@
 //! alignment. The addresses themselves are then not computed.
 
 use super::Emitter;
-use super::address::Access;
+use super::address::{Access, NEAR};
 use super::scattered::Scattered;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
@@ -31,11 +31,19 @@ pub(super) struct Indices {
     offset: i64,
     /// What is added beside that, in all threads.
     base: Option<Value>,
+    /// The greatest index, as an unsigned number, if it is known and no sign bit is set.
+    most: Option<u32>,
 }
 
 impl Emitter<'_> {
     /// Records what the 64-bit results of an instruction were computed from.
-    pub(super) fn note_indices(&mut self, native: &Native, operands: &[Val], result: &Val) {
+    pub(super) fn note_indices(
+        &mut self,
+        native: &Native,
+        operands: &[Val],
+        sources: &[Source],
+        result: &Val,
+    ) {
         let Val::Many(results) = result else { return };
         if native.result != Class::B64 {
             return;
@@ -48,21 +56,26 @@ impl Emitter<'_> {
             Some(Val::Many(parts)) => this.indices.get(parts.first()?).cloned(),
             _ => None,
         };
+        let most = match sources.first() {
+            Some(&Source::Slot(slot)) => u32::try_from(self.plan.ranges.get(slot).most).ok(),
+            _ => None,
+        };
+        let most = most.filter(|&most| most <= i32::MAX as u32);
         let indices = match native.kind {
             Kind::MulWide { signed } if native.operands[0] == Class::B32 => {
                 let (Some(Val::Many(parts)), Some(size)) = (operands.first(), constant(self, 1)) else {
                     return;
                 };
-                Indices { parts: parts.clone(), signed, size, offset: 0, base: None }
+                Indices { parts: parts.clone(), signed, size, offset: 0, base: None, most }
             }
             Kind::Extend { from: 32, signed, to: 64, .. } if native.operands[0] == Class::B32 => {
                 let Some(Val::Many(parts)) = operands.first() else { return };
-                Indices { parts: parts.clone(), signed, size: 1, offset: 0, base: None }
+                Indices { parts: parts.clone(), signed, size: 1, offset: 0, base: None, most }
             }
             // In a register of 16 bits, the upper ones of each word are zero.
             Kind::Extend { from: 16, signed: false, to: 64, .. } if native.operands[0] == Class::B16 => {
                 let Some(Val::Many(parts)) = operands.first() else { return };
-                Indices { parts: parts.clone(), signed: true, size: 1, offset: 0, base: None }
+                Indices { parts: parts.clone(), signed: true, size: 1, offset: 0, base: None, most }
             }
             Kind::ShiftLeft => {
                 let (Some(known), Some(by @ 0..5)) = (known(self, 0), constant(self, 1)) else { return };
@@ -81,7 +94,10 @@ impl Emitter<'_> {
                     _ => None,
                 });
                 let Some((known, value)) = found.into_iter().flatten().next() else { return };
+                let is_far = |more: u64| (more as i64).unsigned_abs() >= FARTHEST as u64;
                 match (self.constant_of(value), known.base) {
+                    // The address of a variable.
+                    (Some(more), None) if is_far(more) => Indices { base: Some(value), ..known },
                     (Some(more), _) => Indices { offset: known.offset.wrapping_add(more as i64), ..known },
                     (None, None) => Indices { base: Some(value), ..known },
                     _ => return,
@@ -106,7 +122,8 @@ impl Emitter<'_> {
         if let Val::Many(results) = self.get(Source::Slot(slot), Class::B64)
             && let (Some(&first), true) = (results.first(), results.len() == 2 * parts.len())
         {
-            let indices = Indices { parts, signed: true, size: 1, offset: 0, base: None };
+            let most = u32::try_from(self.plan.ranges.get(slot).most).ok();
+            let indices = Indices { parts, signed: true, size: 1, offset: 0, base: None, most };
             self.indices.insert(first, indices);
         }
     }
@@ -120,7 +137,7 @@ impl Emitter<'_> {
         addresses: &[Value],
         offset: i64,
     ) -> Option<(Vec<Value>, Vec<Value>)> {
-        let Indices { parts, signed, size, offset: start, base: None } =
+        let Indices { parts, signed, size, offset: start, base: None, .. } =
             self.indices.get(addresses.first()?)?.clone()
         else {
             return None;
@@ -154,9 +171,27 @@ impl Emitter<'_> {
         Some((words, bad))
     }
 
-    /// Returns addresses as signed words from one address, if they were computed so. They are valid.
+    /// Returns addresses as words from one address, if they were computed so and all are near it, and
+    /// checks that address.
+    pub(super) fn checked_table(
+        &mut self,
+        access: Access,
+        addresses: &[Value],
+        offset: i64,
+    ) -> Option<Scattered> {
+        let places = self.near_words(addresses, offset)?;
+        let &Scattered::Near { start, log, offset, most: Some(most), .. } = &places else { return None };
+        if i64::from(most) << log > NEAR || (1u32 << log) < access.align {
+            return None;
+        }
+        let valid = self.is_valid(access, start, offset.into(), access.size, 0);
+        self.require(valid, false);
+        Some(places)
+    }
+
+    /// Returns addresses as signed words from one address, if they were computed so.
     pub(super) fn near_words(&mut self, addresses: &[Value], offset: i64) -> Option<Scattered> {
-        let Indices { parts, signed, size: size @ 1..=8, offset: start, base: Some(base) } =
+        let Indices { parts, signed, size: size @ 1..=8, offset: start, base: Some(base), most } =
             self.indices.get(addresses.first()?)?.clone()
         else {
             return None;
@@ -166,14 +201,14 @@ impl Emitter<'_> {
             return None;
         }
         let (log, offset) = (size.trailing_zeros(), offset as i32);
-        if signed {
-            return Some(Scattered::Near { start: base, words: parts, log, offset });
+        if signed || most.is_some() {
+            return Some(Scattered::Near { start: base, words: parts, log, offset, most });
         }
         // An unsigned index is a signed one and the half of all indices.
         let half = 1u64 << 31;
         let start = self.b.ins().iadd_imm_s(base, (half << log) as i64);
         let sign = self.vector_of(half, Class::B32);
         let words = parts.into_iter().map(|part| self.b.ins().bxor(part, sign)).collect();
-        Some(Scattered::Near { start, words, log, offset })
+        Some(Scattered::Near { start, words, log, offset, most: None })
     }
 }

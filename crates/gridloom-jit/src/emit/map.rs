@@ -91,7 +91,7 @@ impl Emitter<'_> {
         }
         let value = self.evaluate(&native, &operands, map);
         self.keeps_nan = false;
-        self.note_indices(&native, &operands, &value);
+        self.note_indices(&native, &operands, map.sources(), &value);
         for &slot in destinations {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());

@@ -48,6 +48,7 @@ mod special;
 mod speculative_nan;
 mod value;
 mod wide_integers;
+mod windows;
 
 pub(crate) use address::HOST;
 pub(crate) use arith::integer_condition;

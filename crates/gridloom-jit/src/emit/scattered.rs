@@ -9,14 +9,16 @@ use crate::wide::Intrinsic;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Load, MemoryOperand, Store};
+use gridloom_interp::code::{Base, Load, MemoryOperand, Store};
 use gridloom_interp::compiled::Machine;
+use gridloom_interp::lanes::Source;
 use std::mem::offset_of;
 
 /// Where the accesses of a group go, checked in the threads that make them.
 pub(super) enum Scattered {
-    /// Signed words, shifted by a constant, from one address, and an offset.
-    Near { start: Value, words: Vec<Value>, log: u32, offset: i32 },
+    /// Signed words, shifted by a constant, from one address, and an offset. They are no less than
+    /// zero and no greater than `most`, if that is known.
+    Near { start: Value, words: Vec<Value>, log: u32, offset: i32, most: Option<u32> },
     /// Addresses, and an offset.
     Far { hosts: Vec<Value>, offset: i32 },
 }
@@ -24,8 +26,9 @@ pub(super) enum Scattered {
 impl Scattered {
     fn with_offset(&self, more: i32) -> Self {
         match self {
-            Self::Near { start, words, log, offset } => {
-                Self::Near { start: *start, words: words.clone(), log: *log, offset: offset + more }
+            Self::Near { start, words, log, offset, most } => {
+                let offset = offset + more;
+                Self::Near { start: *start, words: words.clone(), log: *log, offset, most: *most }
             }
             Self::Far { hosts, offset } => Self::Far { hosts: hosts.clone(), offset: offset + more },
         }
@@ -64,11 +67,18 @@ impl Emitter<'_> {
                 let words = (0..self.lanes as usize / per).map(|part| {
                     self.vector_of_each(Class::B32, |lane| (step * (part * per + lane) as i64) as u64)
                 });
-                Some(Scattered::Near { words: words.collect(), start: first, log: 0, offset: short? })
+                let (words, offset) = (words.collect(), short?);
+                Some(Scattered::Near { words, start: first, log: 0, offset, most: None })
             }
             (Space::Global | Space::Const | Space::Generic, _) if !access.narrow => {
                 let good = self.plan.bounds_checks.is_good(operand, access.align);
                 let hosts = self.vectors(address, Class::B64);
+                if !good
+                    && guard.is_none()
+                    && let Some(near) = self.checked_table(access, &hosts, offset)
+                {
+                    return Some(near);
+                }
                 match guard {
                     _ if good => {
                         if let Some(near) = self.near_words(&hosts, offset) {
@@ -98,7 +108,7 @@ impl Emitter<'_> {
     /// Returns where accesses to shared memory go, for addresses that are checked.
     pub(super) fn scattered_in_shared(&mut self, words: Vec<Value>) -> Scattered {
         let start = self.machine_field(offset_of!(Machine, shared), I64);
-        Scattered::Near { start, words, log: 0, offset: 0 }
+        Scattered::Near { start, words, log: 0, offset: 0, most: None }
     }
 
     /// Returns the masks of a guard, or of all threads.
@@ -121,7 +131,7 @@ impl Emitter<'_> {
     ) -> Vec<Value> {
         let masks = self.masks_or_all(guard, class);
         match (places, class) {
-            (Scattered::Near { start, words, log, offset }, Class::B32) => {
+            (Scattered::Near { start, words, log, offset, .. }, Class::B32) => {
                 let [log, offset] =
                     [i64::from(*log), i64::from(*offset)].map(|n| self.b.ins().iconst(I64, n));
                 let ty = self.length.by(I32);
@@ -131,7 +141,7 @@ impl Emitter<'_> {
                 })
                 .collect()
             }
-            (Scattered::Near { start, words, log, offset }, _) => {
+            (Scattered::Near { start, words, log, offset, .. }, _) => {
                 let hosts = self.far_of(*start, words, *log);
                 self.gather_elements(&Scattered::Far { hosts, offset: *offset }, class, guard)
             }
@@ -166,14 +176,14 @@ impl Emitter<'_> {
     ) {
         let masks = self.masks_or_all(guard, class);
         match (places, class) {
-            (Scattered::Near { start, words, log, offset }, Class::B32) => {
+            (Scattered::Near { start, words, log, offset, .. }, Class::B32) => {
                 let [log, offset] =
                     [i64::from(*log), i64::from(*offset)].map(|n| self.b.ins().iconst(I64, n));
                 for ((&words, mask), &value) in words.iter().zip(masks).zip(values) {
                     self.intrinsic(Intrinsic::ScatterNear, &[value, *start, words, log, mask, offset], None);
                 }
             }
-            (Scattered::Near { start, words, log, offset }, _) => {
+            (Scattered::Near { start, words, log, offset, .. }, _) => {
                 let hosts = self.far_of(*start, words, *log);
                 self.scatter_elements(&Scattered::Far { hosts, offset: *offset }, class, guard, values);
             }
@@ -231,6 +241,10 @@ impl Emitter<'_> {
             return false;
         };
         let class = if size == 8 { Class::B64 } else { Class::B32 };
+        let computed = match load.operand.base {
+            Base::Source(Source::Slot(slot)) => self.plan.uniformity.is_computed(slot),
+            _ => false,
+        };
         let mut columns = Vec::new();
         for element in 0..load.destinations.len() as u32 {
             let places = places.with_offset((element * size) as i32);
@@ -240,7 +254,11 @@ impl Emitter<'_> {
                     let words = self.gather_elements(&places, class, guard);
                     words.into_iter().map(|word| self.narrow_field(word, size, signed)).collect()
                 }
-                1 | 2 => self.gather_narrow_elements(&places, size, signed, guard),
+                1 if signed.is_none() => self.gather_bytes_of_table(&places, guard, |emitter| {
+                    emitter.gather_narrow_elements(&places, size, signed, guard, computed)
+                }),
+                1 | 2 => self.gather_narrow_elements(&places, size, signed, guard, computed),
+                4 => self.gather_words(&places, guard, computed),
                 _ => self.gather_elements(&places, class, guard),
             });
         }
@@ -258,13 +276,14 @@ impl Emitter<'_> {
         size: u32,
         signed: Option<u32>,
         guard: Option<&Val>,
+        computed: bool,
     ) -> Vec<Value> {
         let (aligned, low) = match places {
-            Scattered::Near { start, words, log: log @ (0 | 1), offset } => {
+            Scattered::Near { start, words, log: log @ (0 | 1), offset, .. } => {
                 let start = self.sum_with(*start, (*offset).into());
                 self.words_near(start, words, *log)
             }
-            Scattered::Near { start, words, log, offset } => {
+            Scattered::Near { start, words, log, offset, .. } => {
                 let start = self.sum_with(*start, (*offset).into());
                 let hosts = self.far_of(start, words, *log);
                 self.words_around(&hosts)
@@ -278,7 +297,7 @@ impl Emitter<'_> {
                 self.words_around(&hosts)
             }
         };
-        let words = self.gather_elements(&aligned, Class::B32, guard);
+        let words = self.gather_words(&aligned, guard, computed);
         let three = self.vector_of(3, Class::B32);
         let mut parts = Vec::new();
         for (word, low) in words.into_iter().zip(low) {
@@ -333,7 +352,7 @@ impl Emitter<'_> {
             places.push(self.b.ins().iadd(whole, carried));
             low.push(within);
         }
-        (Scattered::Near { start, words: places, log: 2, offset: 0 }, low)
+        (Scattered::Near { start, words: places, log: 2, offset: 0, most: None }, low)
     }
 
     /// Stores by scatters in the threads where a guard holds, or in all. Returns whether it did.

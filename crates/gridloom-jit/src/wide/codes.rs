@@ -144,6 +144,8 @@ codes! {
     // Permutations.
     VPERMI2D = evex(2, 1, 0x76, 0);
     VPERMD = evex(2, 1, 0x36, 0);
+    VPERMI2B = evex(2, 1, 0x75, 0);
+    VPERMB = evex(2, 1, 0x8d, 0);
     VPSHUFD = either(1, 1, 0x70, 0);
     VPUNPCKLDQ = either(1, 1, 0x62, 0);
     VPUNPCKHDQ = either(1, 1, 0x6a, 0);

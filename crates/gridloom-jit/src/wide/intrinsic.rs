@@ -75,9 +75,14 @@ pub(crate) enum Intrinsic {
     DivideSigned,
     /// `(a, b, c)`: products and sums of floats, rounded once, towards minus infinity.
     MultiplyAddDown,
+    /// `(a, b, indices)`: for each word, that of two vectors behind each other at its own index. Bits
+    /// above those of an index are ignored.
+    LookUp,
+    /// The same for each byte, on hosts that [look up bytes](super::looks_up_bytes).
+    LookUpBytes,
 }
 
-const ALL: [Intrinsic; 36] = [
+const ALL: [Intrinsic; 38] = [
     Intrinsic::Words,
     Intrinsic::Bytes,
     Intrinsic::Join,
@@ -114,6 +119,8 @@ const ALL: [Intrinsic; 36] = [
     Intrinsic::Divide,
     Intrinsic::DivideSigned,
     Intrinsic::MultiplyAddDown,
+    Intrinsic::LookUp,
+    Intrinsic::LookUpBytes,
 ];
 
 impl Intrinsic {

@@ -71,6 +71,14 @@ pub(crate) fn counts_ones() -> bool {
     return false;
 }
 
+/// Returns whether the host looks up each byte of a vector in two others with one instruction.
+pub(crate) fn looks_up_bytes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512vbmi");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// Returns how many bytes vectors have in groups of so many threads: enough for a word of each.
 pub(crate) fn vector_bytes(lanes: u32) -> usize {
     (4 * lanes as usize).clamp(16, longest())

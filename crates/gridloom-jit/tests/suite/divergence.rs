@@ -141,6 +141,27 @@ fn the_active_mask_is_that_of_the_threads_that_run_together() {
 }
 
 #[test]
+fn a_thread_that_the_interpreter_has_helped_waits_for_its_warp_before_the_next_pass() {
+    // Some threads of each pass make an access that is interpreted, on one side of a branch or the
+    // other. All of them ask together which are active at the start of a pass.
+    const COPY: &str = "cp.async.ca.shared.global [%rd4], [%rd2], 4; add.u32 %r19, %r19, %r6;";
+    for [one, other] in [[COPY, "add.u32 %r9, %r9, 3;"], ["add.u32 %r9, %r9, 3;", COPY], [COPY, COPY]] {
+        let body = format!(
+            "{LOAD} mov.u64 %rd4, tile; add.u64 %rd4, %rd4, %rd1; mov.u32 %r19, 0; mov.u32 %r3, 0; mov.u32 %r9, 0; L: activemask.b32 %r4;
+             mad.lo.u32 %r19, %r19, 7, %r4; shfl.sync.bfly.b32 %r5, %r19, 1, 31, %r4; add.u32 %r19, %r19, %r5;
+             shr.u32 %r6, %r2, %r3; and.b32 %r6, %r6, 1; setp.eq.u32 %p1, %r6, 0; @%p1 bra A;
+             {one} bra B; A: {other}
+             B: shr.u32 %r6, %r2, 2; setp.lt.u32 %p2, %r6, %r3; @%p2 bra C; add.u32 %r9, %r9, 5; C:
+             add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 5; @%p3 bra L; xor.b32 %r19, %r19, %r9; {STORE}"
+        );
+        for threads in [64, 32, 96, 50] {
+            let words = (0..threads).map(|i: u32| i.wrapping_mul(0x9e37_79b9) >> 27).collect();
+            Case { words, block: [threads, 1, 1], ..Case::new(&body) }.same().unwrap();
+        }
+    }
+}
+
+#[test]
 fn the_first_of_the_active_threads_adds_for_all_of_them() {
     stays_wide(&format!(
         "{LOAD} mov.u32 %r19, 0; and.b32 %r3, %r2, 3; setp.eq.u32 %p1, %r3, 0; @%p1 bra E;

@@ -28,3 +28,4 @@ mod ranges;
 mod scattered;
 mod shared_init;
 mod short_floats;
+mod windows;

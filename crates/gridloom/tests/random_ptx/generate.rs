@@ -69,6 +69,8 @@ pub(crate) struct Generator {
     pub(crate) whole_warps: bool,
     /// Whether there is only one block.
     pub(crate) alone: bool,
+    /// Whether there are so few statements that no warp runs long enough for its lanes to take turns.
+    pub(crate) is_short: bool,
     /// Functions there are already, which can be called: whether lanes meet in each.
     pub(crate) callable: Vec<bool>,
     names: u32,
@@ -144,6 +146,7 @@ impl Program {
             threads: block.iter().product(),
             whole_warps: block[0].is_multiple_of(32),
             alone: grid == [1, 1, 1],
+            is_short: true,
             callable: Vec::new(),
             names: 0,
             budget: 0,
@@ -162,6 +165,7 @@ impl Program {
             (true, _) => (1, 4),
             (false, most) => (3, most),
         };
+        generator.is_short = most < 60;
         generator.budget = least + generator.random.below(most) as u32;
         let body = generator.kernel();
         let then = generator.smaller(block, &print(&body));

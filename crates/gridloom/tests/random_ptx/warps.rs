@@ -6,8 +6,9 @@ use super::generate::{Generator, Scope, Together};
 impl Generator {
     /// A warp operation among the lanes that are here.
     pub(crate) fn warp(&mut self, scope: &Scope) -> Option<Vec<String>> {
-        // In a loop whose passes differ, it would matter how far each thread runs ahead.
-        let known = scope.together >= Together::Warp || scope.loops.is_empty();
+        // In a loop whose passes differ, it would matter how long each thread runs before others take
+        // their turn.
+        let known = scope.together >= Together::Warp && self.is_short || scope.loops.is_empty();
         if self.features.approximations
             && self.whole_warps
             && known
@@ -217,7 +218,7 @@ impl Generator {
     }
 
     /// A question for the lanes that run here together, and maybe something among them. Machines
-    /// decide which these are. These engines decide alike in groups that are warps.
+    /// decide which these are. These engines decide alike, unless lanes take turns.
     fn active(&mut self) -> Vec<String> {
         let mask = format!("%m{}", self.fresh());
         let mut lines = vec![format!("activemask.b32 {mask};")];

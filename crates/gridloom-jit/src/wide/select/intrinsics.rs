@@ -154,6 +154,20 @@ impl Selector<'_> {
                 let form = Form::new(fused(0xb8, false, false)).reg(Use::Over(into, c)).vvvv(Use::Read(a));
                 self.push(form.rm(Source::Register(b)).down());
             }
+            (Intrinsic::LookUp | Intrinsic::LookUpBytes, Some(into)) => {
+                let (of_one, of_two) = match intrinsic {
+                    Intrinsic::LookUp => (VPERMD, VPERMI2D),
+                    _ => (VPERMB, VPERMI2B),
+                };
+                let [first, indices] = [args[0], args[2]].map(|arg| self.register(arg));
+                if self.root(args[0]) == self.root(args[1]) && bytes > 16 {
+                    self.binary(of_one.of(bytes), into, indices, Source::Register(first));
+                } else {
+                    let second = self.register(args[1]);
+                    let form = Form::new(of_two.of(bytes)).reg(Use::Over(into, indices));
+                    self.push(form.vvvv(Use::Read(first)).rm(Source::Register(second)));
+                }
+            }
             (Intrinsic::LoadPart, Some(into)) => {
                 let code = match self.constant_of(args[2]) {
                     Some(4) => VMOVSS.of(16).accessing(4),

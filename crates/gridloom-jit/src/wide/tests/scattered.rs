@@ -218,3 +218,69 @@ fn gathers_and_scatters_access_the_chosen_elements_alone() {
         }
     }
 }
+
+#[test]
+fn words_and_bytes_are_looked_up_in_two_vectors() {
+    if !super::super::is_available() {
+        return;
+    }
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    for (intrinsic, size) in [(Intrinsic::LookUp, 4), (Intrinsic::LookUpBytes, 1)] {
+        if size == 1 && !super::super::looks_up_bytes() {
+            continue;
+        }
+        for (bytes, of_one) in [(64, false), (64, true), (32, false), (32, true)] {
+            let build = |func: &mut Function| {
+                func.signature = Signature::new(CallConv::SystemV);
+                func.signature.params.extend([AbiParam::new(I64); 2]);
+                let mut context = FunctionBuilderContext::new();
+                let mut b = FunctionBuilder::new(func, &mut context);
+                let block = b.create_block();
+                b.append_block_params_for_function_params(block);
+                b.switch_to_block(block);
+                let &[from, to] = b.block_params(block) else { panic!("two addresses") };
+                let ty = I32.by(bytes as u32 / 4).expect("a vector");
+                let flags = MemFlagsData::new().with_notrap();
+                let [a, other, indices] = [0, 1, 2].map(|i| b.ins().load(ty, flags, from, i * bytes as i32));
+                let args = [a, if of_one { a } else { other }, indices];
+                let found = operation(&mut b, intrinsic, &args, Some(ty)).expect("a result");
+                b.ins().store(flags, found, to, 0);
+                b.ins().return_(&[]);
+                b.seal_all_blocks();
+                let isa = crate::host::target().expect("a host that code is generated for");
+                b.finalize(isa.frontend_config());
+            };
+            let code = Machine::compile_wide(true, |func, _| {
+                build(func);
+                Ok(())
+            });
+            let code = code.unwrap_or_else(|error| panic!("{intrinsic:?} in {bytes} bytes: {error}"));
+            let [_, listing] = code.listing.as_ref().expect("it was requested");
+            assert!(!listing.contains("(bad)"), "{listing}");
+            for _ in 0..50 {
+                let operands: Vec<u8> = (0..3 * bytes).map(|_| next() as u8).collect();
+                let mut expected = Vec::new();
+                for element in operands[2 * bytes..].chunks(size) {
+                    let index = element[0] as usize % (2 * bytes / size) * size;
+                    let index = if of_one { index % bytes } else { index };
+                    expected.extend_from_slice(&operands[index..][..size]);
+                }
+                let mut found = vec![0u8; bytes];
+                // SAFETY: the code is a function of the addresses of three vectors and of the result,
+                // which are as long as it reads and writes.
+                unsafe {
+                    let function: unsafe extern "C" fn(*const u8, *mut u8) =
+                        std::mem::transmute(code.entry());
+                    function(operands.as_ptr(), found.as_mut_ptr());
+                }
+                assert_eq!(found, expected, "{intrinsic:?} in {bytes} bytes");
+            }
+        }
+    }
+}
