@@ -205,9 +205,6 @@ impl CompiledKernel {
 
     /// Compiles what most launches run, now rather than when it first runs.
     pub fn compile_first(&self) {
-        if self.may_run_alone {
-            self.single_unchecked();
-        }
         if !self.is_vectorized() {
             self.single(0);
         }

@@ -212,12 +212,16 @@ impl Emitter<'_> {
 
     /// Returns the current number of known facts about addresses, to be restored after a path that
     /// not all threads take.
-    pub(super) fn mark(&self) -> [usize; 5] {
-        let Facts { checked, checked_groups, checked_words, checked_shared, widened, .. } = &self.facts;
-        [checked.len(), checked_groups.len(), checked_words.len(), checked_shared.len(), widened.len()]
+    pub(super) fn mark(&self) -> [usize; 6] {
+        let Facts { checked, checked_groups, checked_words, checked_shared, widened, fields, .. } =
+            &self.facts;
+        let lengths = [checked.len(), checked_groups.len(), checked_words.len(), checked_shared.len()];
+        let [a, b, c, d] = lengths;
+        [a, b, c, d, widened.len(), fields.len()]
     }
 
-    pub(super) fn forget(&mut self, [checked, groups, words, shared, widened]: [usize; 5]) {
+    pub(super) fn forget(&mut self, [checked, groups, words, shared, widened, fields]: [usize; 6]) {
+        self.facts.fields.truncate(fields);
         self.facts.checked_words.truncate(words);
         self.facts.checked.truncate(checked);
         self.facts.checked_groups.truncate(groups);

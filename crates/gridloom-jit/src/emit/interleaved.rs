@@ -90,7 +90,13 @@ impl Emitter<'_> {
     /// Loads elements of all threads, of which each has a multiple of 16 bytes, in vectors that are
     /// longer than that: `per` of them in 16 bytes. Returns them by element. Every `per`-th thread is
     /// in one vector, so that elements move within 16 bytes only.
-    fn load_chunks(&mut self, places: &[HostAddress], elements: usize, per: usize) -> Vec<Vec<Value>> {
+    pub(super) fn load_chunks(
+        &mut self,
+        places: &[HostAddress],
+        elements: usize,
+        per: usize,
+    ) -> Vec<Vec<Value>> {
+        self.prefetch_next_group(places, false);
         let ty = if per == 4 { I32X4 } else { I64X2 };
         let count = self.length.0 / 16 * per;
         let mut columns = vec![Vec::new(); elements];
@@ -120,6 +126,7 @@ impl Emitter<'_> {
 
     /// Stores elements of all threads, as [`load_chunks`](Self::load_chunks) loads them.
     fn store_chunks(&mut self, places: &[HostAddress], columns: &[Vec<Value>], per: usize) {
+        self.prefetch_next_group(places, true);
         let count = self.length.0 / 16 * per;
         for (part, some) in places.chunks(count).enumerate() {
             let mut chunks = Vec::new();

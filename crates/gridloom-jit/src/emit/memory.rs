@@ -150,6 +150,7 @@ impl Emitter<'_> {
                 self.load_packed(load, access, address, offset, guard);
             }
             _ if self.load_by_rows(load, access, (address, offset), None, guard) => {}
+            _ if guard.is_none() && self.load_field(load, access, (address, offset)) => {}
             Val::Many(_)
                 if !self.is_interleaved_load(load)
                     && self.load_scattered(load, access, (address, offset), None, guard) => {}
@@ -198,7 +199,7 @@ impl Emitter<'_> {
     }
 
     /// Returns where an access of all threads goes in each, all of them checked.
-    fn places_of_all(
+    pub(super) fn places_of_all(
         &mut self,
         access: Access,
         operand: &MemoryOperand,

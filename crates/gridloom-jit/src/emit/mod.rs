@@ -36,6 +36,7 @@ mod near;
 mod parts;
 mod predicate;
 mod prefetch;
+mod records;
 mod rematerialize;
 mod restart;
 mod rounds;
@@ -139,6 +140,10 @@ struct Facts {
     unwrapped: Vec<(Value, i64, bool)>,
     /// Predicates that the ends of a group tell.
     predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
+    /// Words of records that are loaded and may be read later.
+    fields: Vec<records::Field>,
+    /// Addresses of the first threads whose records are prefetched, and whether they are written.
+    prefetched: Vec<(Value, bool)>,
 }
 
 impl Facts {
@@ -517,6 +522,7 @@ impl<'a> Emitter<'a> {
         let follows = flow.follows(index) && !(self.plan.divergence.is_met(index) && self.rejoins(index));
         if follows && self.plan.entries.binary_search(&block.range.start).is_err() {
             self.facts = std::mem::take(&mut self.facts_before);
+            self.facts.fields.clear();
         }
         self.write_instructions(index);
     }
@@ -592,6 +598,9 @@ impl<'a> Emitter<'a> {
         {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));
+        }
+        if !records::keeps_memory(instruction) {
+            self.facts.fields.clear();
         }
         match &instruction.op {
             Op::Map(map) => self.map(instruction, map),

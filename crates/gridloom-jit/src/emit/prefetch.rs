@@ -7,9 +7,11 @@
 //! address is not an error, and registers are preserved.
 
 use super::Emitter;
+use super::interleaved::HostAddress;
 use crate::analysis::uniformity::Shape;
 use crate::native::Kind;
 use crate::runtime;
+use crate::wide::Intrinsic;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, Value};
 use cranelift_codegen::isa::CallConv;
@@ -23,6 +25,9 @@ const AHEAD: i64 = 2;
 
 /// The size of a cache line in bytes.
 const LINE: u32 = 64;
+
+/// How many lines records of a group fill for those of the next group to be prefetched.
+const FILLED: std::ops::RangeInclusive<i32> = 8..=32;
 
 impl Emitter<'_> {
     /// Prefetches what the load of a row will load some passes later, if that is worthwhile. `host`
@@ -47,6 +52,30 @@ impl Emitter<'_> {
         let signature = self.b.import_signature(signature);
         let callee = self.b.ins().iconst(I64, fetch as *const () as i64);
         self.b.ins().call_indirect(signature, callee, &[at]);
+    }
+
+    /// Prefetches what the next group will access, if the threads of this one access records that
+    /// follow each other and fill many lines. Such a group takes long, so that the processor does not
+    /// come to the next one by itself while it waits, and the records are accessed in parts, not in
+    /// their order.
+    pub(super) fn prefetch_next_group(&mut self, places: &[HostAddress], writes: bool) {
+        let (host, at) = places[0];
+        let step = places.get(1).map_or(0, |place| place.1 - at);
+        let rises = |(place, lane): (&HostAddress, i32)| *place == (host, at + lane * step);
+        let span = step.saturating_mul(self.lanes as i32);
+        if !self.is_wide()
+            || !FILLED.contains(&(span / LINE as i32))
+            || !places.iter().zip(0..).all(rises)
+            || self.facts.prefetched.contains(&(host, writes))
+        {
+            return;
+        }
+        self.facts.prefetched.push((host, writes));
+        let how = if writes { Intrinsic::PrefetchToWrite } else { Intrinsic::Prefetch };
+        for line in (0..span).step_by(LINE as usize) {
+            let offset = self.b.ins().iconst(I64, i64::from(at) + i64::from(span + line));
+            self.intrinsic(how, &[host, offset], None);
+        }
     }
 
     /// Returns the register that the address of a load advances by in every pass of its loop, and

@@ -81,6 +81,13 @@ impl Compiled for CompiledKernel {
     }
 
     unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> BlocksRun {
+        if self.may_run_alone && !self.trial.is_worthwhile() && is_large(machine) {
+            let start = Instant::now();
+            // SAFETY: the caller's promise.
+            let run = unsafe { self.run_blocks_in(machine, pc, Way::Groups) };
+            self.trial.spend(start.elapsed());
+            return run;
+        }
         let Some(way) = self.way_to_measure(machine, pc) else {
             // SAFETY: the caller's promise.
             return unsafe { self.run_blocks_in(machine, pc, self.way(machine)) };

@@ -6,9 +6,10 @@
 //! branches. So a large launch first runs some blocks in each way, by turns, and the others in the
 //! faster one. The measurement is repeated after some hundred calls, because the data may have
 //! changed, or was not in the caches at first. Each repetition that changes nothing doubles the
-//! time until the next one.
+//! time until the next one. Nothing is measured before groups have run for some milliseconds:
+//! short work does not wait for the code of single threads to be compiled.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,9 +27,15 @@ const SAMPLES: usize = 7;
 const FIRST: u32 = 1 << 9;
 const LAST: u32 = 1 << 14;
 
+/// How long groups run before both ways are measured for the first time: about as long as compiling
+/// a second time takes.
+const WORTHWHILE: Duration = Duration::from_millis(3);
+
 /// What has been measured of a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Trial {
+    /// How long groups have run, in nanoseconds, until that is long enough to measure.
+    spent: AtomicU64,
     /// Whether threads alone were faster the last time.
     alone: AtomicBool,
     /// Calls until both ways are measured again; none while they are.
@@ -48,6 +55,16 @@ impl Trial {
     /// Returns the way that was faster, or groups before that is known.
     pub(super) fn way(&self) -> Way {
         if self.alone.load(Ordering::Relaxed) { Way::Alone } else { Way::Groups }
+    }
+
+    /// Returns whether groups have run long enough for both ways to be measured.
+    pub(super) fn is_worthwhile(&self) -> bool {
+        self.spent.load(Ordering::Relaxed) >= WORTHWHILE.as_nanos() as u64
+    }
+
+    /// Records how long a call ran before both ways are measured.
+    pub(super) fn spend(&self, time: Duration) {
+        self.spent.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Returns the way that the next call is to measure, if any.
@@ -108,6 +125,15 @@ mod tests {
         assert_eq!(trial.way(), Way::Alone, "while it is measured again");
         measure(&trial, [200, 500]);
         assert_eq!(trial.way(), Way::Groups);
+    }
+
+    #[test]
+    fn nothing_is_worth_measuring_before_groups_have_run_for_some_time() {
+        let trial = Trial::default();
+        trial.spend(WORTHWHILE / 2);
+        assert!(!trial.is_worthwhile());
+        trial.spend(WORTHWHILE / 2);
+        assert!(trial.is_worthwhile());
     }
 
     #[test]

@@ -80,9 +80,12 @@ pub(crate) enum Intrinsic {
     LookUp,
     /// The same for each byte, on hosts that [look up bytes](super::looks_up_bytes).
     LookUpBytes,
+    /// `(address, offset)`: a line of memory is brought to the caches, to be read, or to be written.
+    Prefetch,
+    PrefetchToWrite,
 }
 
-const ALL: [Intrinsic; 38] = [
+const ALL: [Intrinsic; 40] = [
     Intrinsic::Words,
     Intrinsic::Bytes,
     Intrinsic::Join,
@@ -121,6 +124,8 @@ const ALL: [Intrinsic; 38] = [
     Intrinsic::MultiplyAddDown,
     Intrinsic::LookUp,
     Intrinsic::LookUpBytes,
+    Intrinsic::Prefetch,
+    Intrinsic::PrefetchToWrite,
 ];
 
 impl Intrinsic {
@@ -159,6 +164,8 @@ impl Intrinsic {
                 | Self::ScatterNear
                 | Self::ScatterWords
                 | Self::ScatterQuads
+                | Self::Prefetch
+                | Self::PrefetchToWrite
         )
     }
 }

@@ -25,6 +25,7 @@ mod nans;
 mod narrow;
 mod random;
 mod ranges;
+mod records;
 mod scattered;
 mod shared_init;
 mod short_floats;

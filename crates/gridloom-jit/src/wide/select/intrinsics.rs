@@ -168,6 +168,12 @@ impl Selector<'_> {
                     self.push(form.vvvv(Use::Read(first)).rm(Source::Register(second)));
                 }
             }
+            (Intrinsic::Prefetch | Intrinsic::PrefetchToWrite, None) => {
+                let opcode = if intrinsic == Intrinsic::Prefetch { 0x18 } else { 0x0d };
+                let address = self.address_of(args[0], args[1])?;
+                let form = Form::new(Code::legacy(1, 0, opcode, false)).reg(Use::Number(1));
+                self.push(form.rm(Source::Memory(address)));
+            }
             (Intrinsic::LoadPart, Some(into)) => {
                 let code = match self.constant_of(args[2]) {
                     Some(4) => VMOVSS.of(16).accessing(4),
