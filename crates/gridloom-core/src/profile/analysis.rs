@@ -132,7 +132,7 @@ fn bound_cost(recording: &mut Recording) {
     let inside_ns = recording.cost.inside_ns;
     for node in recording.nodes.iter_mut().filter(|node| node.count >= OFTEN) {
         let most = (node.total_ns / node.count).saturating_sub(inside_ns);
-        let Switching { measured_ns, usual_ns, spread_ns } = &mut node.switching;
+        let Switching { measured_ns, usual_ns, spread_ns, .. } = &mut node.switching;
         if most < *measured_ns {
             (*measured_ns, *usual_ns, *spread_ns) = (most, most.min(*usual_ns), most);
         }

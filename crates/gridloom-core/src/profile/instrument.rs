@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::recording::{Cost, NodeRecording, Recording, Run};
-use super::switching::{Chains, Link, ROUNDS};
+use super::switching::{Chains, Link};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Definition, EdgeKind, GraphData, GraphKey, NodeData, NodeKey};
@@ -44,7 +44,7 @@ pub(crate) struct Instrumented {
     chains: Chains,
     /// The timers around the chains outside of bodies: those of each round.
     chains_once: Vec<Vec<Timer>>,
-    /// The timers around the chains in a loop of as many passes as there are rounds.
+    /// The timers around the chains in a loop, whose passes are the rounds.
     chains_in_loop: Vec<Timer>,
     memory: Arc<dyn backend::Allocation>,
     /// How many runs of a node in a body are kept one by one.
@@ -98,8 +98,9 @@ pub(crate) fn instrument(
     let rounds = [false, true].map(|in_body| chains.round(in_body));
     let empty: Vec<Timer> = (0..EMPTY).map(|_| place(1)).collect();
     let chains_once: Vec<Vec<Timer>> =
-        (0..ROUNDS).map(|_| rounds[0].iter().map(|_| place(1)).collect()).collect();
-    let chains_in_loop: Vec<Timer> = rounds[1].iter().map(|_| place(ROUNDS as u64)).collect();
+        (0..chains.rounds(false)).map(|_| rounds[0].iter().map(|_| place(1)).collect()).collect();
+    let passes = chains.rounds(true) as u64;
+    let chains_in_loop: Vec<Timer> = rounds[1].iter().map(|_| place(passes)).collect();
     let spare = place(1);
     let timers: Vec<(NodeKey, Timer)> =
         timed.iter().map(|&(key, once)| (key, place(if once { 1 } else { kept }))).collect();
@@ -121,7 +122,7 @@ pub(crate) fn instrument(
         copy.chains(root, &chains, (&rounds[0], timers), spare, &mut before)?;
     }
     if !chains_in_loop.is_empty() {
-        let (node, body) = copy.loop_of(root, ROUNDS as u64);
+        let (node, body) = copy.loop_of(root, passes);
         let mut members = Vec::new();
         copy.chains(body, &chains, (&rounds[1], &chains_in_loop), spare, &mut members)?;
         copy.link_in_row(&members);
@@ -336,32 +337,30 @@ impl Instrumented {
         let empty: Vec<Run> = self.empty.iter().map(|&timer| run(timer, 0)).collect();
         let cost = Cost::of_empty(&empty);
         let begin = empty.last().map_or(0, |run| run.end_ns);
-        let time = |timer: Timer, number: u64| {
-            let run = run(timer, number);
-            run.end_ns.saturating_sub(run.start_ns)
-        };
-        let chains = self.chains_once.first().map_or(0, Vec::len);
-        let once: Vec<Vec<u64>> = (0..chains)
-            .map(|chain| self.chains_once.iter().map(|round| time(round[chain], 0)).collect())
+        let once: Vec<Vec<Run>> = (self.chains_once.iter())
+            .map(|timers| timers.iter().map(|&timer| run(timer, 0)).collect())
             .collect();
-        let in_loop: Vec<Vec<u64>> = (self.chains_in_loop.iter())
-            .map(|&timer| (0..ROUNDS as u64).map(|round| time(timer, round)).collect())
+        let passes = self.chains_in_loop.first().map_or(0, |timer| timer.kept);
+        let in_loop: Vec<Vec<Run>> = (0..passes)
+            .map(|pass| self.chains_in_loop.iter().map(|&timer| run(timer, pass)).collect())
             .collect();
-        let switching = self.chains.switching([&once, &in_loop], cost);
+        let ways = self.chains.ways([&once, &in_loop], cost);
         let mut nodes = Vec::new();
         for &(node, timer) in &self.timers {
             let count = word(timer.word);
             if count == 0 {
                 continue;
             }
+            let runs: Vec<Run> = (0..count.min(timer.kept)).map(|number| run(timer, number)).collect();
+            let switching = ways.to(node, &runs);
             nodes.push(NodeRecording {
                 node,
-                runs: (0..count.min(timer.kept)).map(|number| run(timer, number)).collect(),
+                runs,
                 count,
                 total_ns: word(timer.word + 2),
                 min_ns: !word(timer.word + 3),
                 max_ns: word(timer.word + 4),
-                switching: switching.get(&node).copied().unwrap_or_default(),
+                switching,
             });
         }
         let end = nodes.iter().flat_map(|node| &node.runs).map(|run| run.end_ns).max();

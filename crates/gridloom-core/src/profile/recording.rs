@@ -47,6 +47,8 @@ impl Cost {
 
 /// How many runs of a node the row has that shows what one of them takes by itself.
 pub(super) const IN_ROW: usize = 5;
+/// The way to a node and back differs by this part of it from one place of a graph to another.
+const WAY_DIFFERS: u64 = 4;
 
 /// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
 /// elsewhere than kernels.
@@ -58,23 +60,49 @@ pub struct Switching {
     /// What it takes from a kernel of the graph to the node and on to another kernel, no more than
     /// `measured_ns`. Half of it comes before the node, and half after it.
     pub usual_ns: u64,
+    /// What it adds to [`Cost::between_ns`] before the timer of the node.
+    pub before_ns: u64,
+    /// What it adds to [`Cost::between_ns`] after the timer of the node.
+    pub after_ns: u64,
+    /// The time of the node alone: what one more of them adds to a row of them.
+    pub alone_ns: u64,
     /// How far off `measured_ns` may be for a single run.
     pub spread_ns: u64,
 }
 
+/// The times of chains around one kind of node. Each has the times of several rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChainTimes<'a> {
+    /// Timers around one node.
+    pub(super) one: &'a [u64],
+    /// Timers around a row of [`IN_ROW`] nodes.
+    pub(super) row: &'a [u64],
+    /// Timers around two kernels.
+    pub(super) kernels: &'a [u64],
+    /// Timers around two kernels with the node between them.
+    pub(super) between: &'a [u64],
+    /// From the end of the timer of a kernel to the start of the timer around one node.
+    pub(super) before: &'a [u64],
+    /// From the end of that timer to the start of the timer of a kernel.
+    pub(super) after: &'a [u64],
+}
+
 impl Switching {
-    /// Returns what going there and back takes, from times between timers around one run of a node
-    /// (`one`), around a row of [`IN_ROW`] of them, around two kernels, and around two kernels with
-    /// the node between them. `cost` is that of timers around nothing.
+    /// Returns what going to a node and back takes. `cost` is that of timers around nothing.
     ///
     /// Each further run in a row adds the time of the node alone. What a first run adds beyond that
     /// is the way there and back.
-    pub(super) fn of_chains([one, row, kernels, between]: [&[u64]; 4], cost: Cost) -> Self {
-        let [first, all, without, with] = [one, row, kernels, between].map(|times| quantile(times, 1, 2));
+    pub(super) fn of_chains(times: ChainTimes<'_>, cost: Cost) -> Self {
+        let median = |times: &[u64]| quantile(times, 1, 2);
+        let ChainTimes { one, row, kernels, between, before, after } = times;
+        let (first, all) = (median(one), median(row));
         let further = IN_ROW as u64 - 1;
-        let alone = (all.saturating_sub(first) / further).min(first);
-        let measured_ns = (first - alone).saturating_sub(cost.inside_ns);
-        let usual_ns = with.saturating_sub(without).saturating_sub(alone).min(measured_ns);
+        let alone_ns = (all.saturating_sub(first) / further).min(first);
+        let measured_ns = (first - alone_ns).saturating_sub(cost.inside_ns);
+        let with_node = median(between).saturating_sub(median(kernels));
+        let usual_ns = with_node.saturating_sub(alone_ns).min(measured_ns);
+        let [before_ns, after_ns] =
+            [before, after].map(|times| median(times).saturating_sub(cost.between_ns));
         // A median is off by about as much as half of the times it is taken of.
         let off = |times: &[u64], median: u64, share| {
             let distances: Vec<u64> = times.iter().map(|time| time.abs_diff(median)).collect();
@@ -82,7 +110,24 @@ impl Switching {
         };
         let spread_ns =
             off(one, first, 9) + off(one, first, 5) + (off(one, first, 5) + off(row, all, 5)) / further;
-        Switching { measured_ns, usual_ns, spread_ns }
+        Switching { measured_ns, usual_ns, before_ns, after_ns, alone_ns, spread_ns }
+    }
+
+    /// Returns this for runs of a node that is the same as those of the chains.
+    ///
+    /// The way to a node differs a little with what ran before, and so does the measured time. As
+    /// long as it differs from that of the chains by no more than the way may, the node is taken to
+    /// need the time that it needs in a row.
+    pub(super) fn fitted_to(self, runs: &[Run], cost: Cost) -> Self {
+        let times: Vec<u64> = runs.iter().map(|run| run.end_ns.saturating_sub(run.start_ns)).collect();
+        let alone = cost.inside_ns + self.alone_ns;
+        let typical = quantile(&times, 1, 2);
+        let differs_ns = typical.abs_diff(alone + self.measured_ns);
+        if typical < alone || differs_ns > self.spread_ns + self.measured_ns / WAY_DIFFERS {
+            return self;
+        }
+        let measured_ns = typical - alone;
+        Switching { measured_ns, usual_ns: self.usual_ns.min(measured_ns), ..self }
     }
 }
 

@@ -15,15 +15,19 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::recording::{Cost, IN_ROW, Switching};
+use super::recording::{ChainTimes, Cost, IN_ROW, Run, Switching};
 use crate::backend;
 use crate::error::Result;
 use crate::graph::{Definition, NodeKey};
 use crate::memory::{Base, MemoryKind, Region};
 use crate::op::{CopySide, MemcpyOp, MemsetOp, Operation};
 
-/// How often each chain runs.
-pub(super) const ROUNDS: usize = 7;
+/// How often each chain runs, in a graph with few kinds of fills and copies.
+const MOST_ROUNDS: usize = 7;
+/// How often each chain runs at least.
+const LEAST_ROUNDS: usize = 3;
+/// The most nodes of all chains, if that leaves enough rounds.
+const MOST_NODES: usize = 2000;
 /// How many kernels with timers run before each chain.
 const BEFORE: usize = 2;
 /// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
@@ -44,8 +48,10 @@ struct TransferKind {
     is_copy: bool,
     /// Whether it has several rows.
     has_rows: bool,
-    /// The logarithm of the bytes.
-    size: u32,
+    /// The bytes of an element of a fill, and 1 for copies.
+    unit: u32,
+    /// The bytes that it writes, and no more than [`MOST_BYTES`].
+    bytes: u64,
     /// Whether it is in the body of a conditional.
     in_body: bool,
 }
@@ -64,8 +70,9 @@ pub(super) enum Link {
 pub(super) struct Chains {
     /// The fill or copy of each kind, on scratch memory, and whether it is in a body.
     transfers: Vec<(Operation, bool)>,
-    /// The kind of each node.
-    kinds: FxHashMap<NodeKey, usize>,
+    /// The kind of each node, and whether the node differs from the one of the chains by nothing but
+    /// the place of its memory.
+    kinds: FxHashMap<NodeKey, (usize, bool)>,
     /// Whether there was no memory for chains.
     pub(super) lacks_memory: bool,
 }
@@ -95,7 +102,9 @@ impl Chains {
                 let alike = (0..found.len()).min_by_key(|&at| distance(found[at].0, kind));
                 alike.unwrap_or(0)
             });
-            chains.kinds.insert(node, number);
+            let written = definition.node(node).operation().bytes_written();
+            let is_same = found[number].0 == kind && !kind.has_rows && written == Some(kind.bytes);
+            chains.kinds.insert(node, (number, is_same));
         }
         let mut scratch = Scratch { device, sizes: FxHashMap::default(), memory: FxHashMap::default() };
         found.iter().for_each(|(kind, _)| scratch.reserve(*kind));
@@ -109,6 +118,13 @@ impl Chains {
     /// Returns the fill or copy of the kind with this number.
     pub(super) fn transfer(&self, kind: usize) -> &Operation {
         &self.transfers[kind].0
+    }
+
+    /// Returns how often each chain runs, in bodies or elsewhere. With many kinds of fills and copies
+    /// that is less often.
+    pub(super) fn rounds(&self, in_body: bool) -> usize {
+        let nodes: usize = self.round(in_body).iter().map(|chain| 2 + chain.len()).sum();
+        MOST_NODES.checked_div(nodes).unwrap_or(0).clamp(LEAST_ROUNDS, MOST_ROUNDS)
     }
 
     /// Returns the chains of one round, in bodies or elsewhere, in the order in which they run.
@@ -129,26 +145,76 @@ impl Chains {
         (0..self.transfers.len()).filter(move |&kind| self.transfers[kind].1 == in_body)
     }
 
-    /// Returns what going to each fill and copy and back takes. `times` has the times of each chain
-    /// of a [`round`](Chains::round), outside of bodies and in them.
-    pub(super) fn switching(&self, times: [&[Vec<u64>]; 2], cost: Cost) -> FxHashMap<NodeKey, Switching> {
+    /// Returns what going to fills and copies and back takes. `rounds` has the runs of the timers of
+    /// each [`round`](Chains::round), outside of bodies and in them.
+    pub(super) fn ways(&self, rounds: [&[Vec<Run>]; 2], cost: Cost) -> Ways<'_> {
         let mut each = vec![Switching::default(); self.transfers.len()];
-        for (times, in_body) in times.into_iter().zip([false, true]) {
-            let measured: Vec<&[u64]> =
-                times.iter().skip(BEFORE).step_by(BEFORE + 1).map(|times| &times[..]).collect();
-            let Some((kernels, transfers)) = measured.split_first() else { continue };
-            for (kind, chains) in self.kinds_in(in_body).zip(transfers.chunks_exact(3)) {
-                each[kind] = Switching::of_chains([chains[0], chains[1], kernels, chains[2]], cost);
+        for (rounds, in_body) in rounds.into_iter().zip([false, true]) {
+            let over_rounds = |time: &dyn Fn(&[Run]) -> u64| -> Vec<u64> {
+                rounds.iter().map(|round| time(round)).collect()
+            };
+            // The number of a chain without the kernels before each.
+            let inside = |chain: usize| {
+                over_rounds(&|runs| {
+                    runs.get(chain_at(chain)).map_or(0, |run| run.end_ns.saturating_sub(run.start_ns))
+                })
+            };
+            // The time between the timer of this chain, or the one before it, and the next timer.
+            let until_next = |timer: usize| {
+                over_rounds(&|runs| match runs.get(timer..=timer + 1) {
+                    Some([one, next]) => next.start_ns.saturating_sub(one.end_ns),
+                    _ => 0,
+                })
+            };
+            let kernels = inside(0);
+            for (at, kind) in self.kinds_in(in_body).enumerate() {
+                let first = 1 + 3 * at;
+                let [one, row, between] = [first, first + 1, first + 2].map(inside);
+                let [before, after] = [chain_at(first) - 1, chain_at(first)].map(until_next);
+                each[kind] = Switching::of_chains(
+                    ChainTimes {
+                        one: &one,
+                        row: &row,
+                        kernels: &kernels,
+                        between: &between,
+                        before: &before,
+                        after: &after,
+                    },
+                    cost,
+                );
             }
         }
-        self.kinds.iter().map(|(&node, &kind)| (node, each[kind])).collect()
+        Ways { chains: self, each, cost }
+    }
+}
+
+/// Returns the number of the timer around a chain of a round. Each comes after some kernels with
+/// timers.
+fn chain_at(chain: usize) -> usize {
+    chain * (BEFORE + 1) + BEFORE
+}
+
+/// What going to each kind of fills and copies and back takes.
+pub(super) struct Ways<'a> {
+    chains: &'a Chains,
+    each: Vec<Switching>,
+    cost: Cost,
+}
+
+impl Ways<'_> {
+    /// Returns what going to a node and back takes. `runs` are those of its timer.
+    pub(super) fn to(&self, node: NodeKey, runs: &[Run]) -> Switching {
+        let Some(&(kind, is_same)) = self.chains.kinds.get(&node) else { return Switching::default() };
+        if is_same { self.each[kind].fitted_to(runs, self.cost) } else { self.each[kind] }
     }
 }
 
 /// Returns how unlike two kinds are. Another kind of memory counts more than any size.
 fn distance(one: TransferKind, other: TransferKind) -> u32 {
     let differs = |differs: bool, by: u32| if differs { by } else { 0 };
-    one.size.abs_diff(other.size)
+    let size = |kind: TransferKind| ((kind.bytes as f64).log2() * 2.0) as u32;
+    size(one).abs_diff(size(other))
+        + differs(one.unit != other.unit, 3)
         + differs(one.has_rows != other.has_rows, 100)
         + differs((one.to, one.from) != (other.to, other.from), 1_000)
         + differs(one.is_copy != other.is_copy, 10_000)
@@ -162,16 +228,17 @@ fn kind_of(definition: &Definition, node: NodeKey, in_body: bool) -> Option<Tran
         Base::Bytes(_) => None,
     };
     let operation = definition.node(node).operation();
-    let size = operation.bytes_written()?.min(MOST_BYTES).checked_ilog2()?;
+    let bytes = operation.bytes_written().filter(|&bytes| bytes > 0)?.min(MOST_BYTES);
     Some(match operation {
         Operation::Memset(fill) => {
             let to = memory(&fill.dst)?;
-            TransferKind { to, from: None, is_copy: false, has_rows: fill.height > 1, size, in_body }
+            let (has_rows, unit) = (fill.height > 1, fill.element_size);
+            TransferKind { to, from: None, is_copy: false, has_rows, unit, bytes, in_body }
         }
         Operation::Memcpy(copy) => {
             let (to, from) = (memory(&copy.dst.region)?, memory(&copy.src.region));
             let has_rows = copy.height > 1 || copy.depth > 1;
-            TransferKind { to, from, is_copy: true, has_rows, size, in_body }
+            TransferKind { to, from, is_copy: true, has_rows, unit: 1, bytes, in_body }
         }
         _ => return None,
     })
@@ -187,8 +254,7 @@ struct Scratch<'a> {
 impl Scratch<'_> {
     /// Makes the memory large enough for a fill or copy of this kind.
     fn reserve(&mut self, kind: TransferKind) {
-        let bytes =
-            if kind.has_rows { (4 << kind.size) + 2 * PITCH } else { (2 << kind.size).min(MOST_BYTES) };
+        let bytes = if kind.has_rows { 4 * kind.bytes + 2 * PITCH } else { kind.bytes };
         let sides = [Some((false, kind.to)), kind.from.map(|from| (true, from))];
         for side in sides.into_iter().flatten() {
             let size = self.sizes.entry(side).or_default();
@@ -212,7 +278,7 @@ fn on_scratch(operation: &Operation, kind: TransferKind, scratch: &mut Scratch<'
     let to = scratch.of(false, kind.to)?;
     // Rows may lie anywhere in large memory. Those of a chain lie close together, and are fewer where
     // they are short.
-    let all = 1u64 << kind.size;
+    let all = kind.bytes;
     let shape = |width: u64, unit: u64| {
         let width = width.min(all / unit).max(1);
         (width, (all / (width * unit).max(PITCH)).max(2))

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use super::recording::ChainTimes;
 use super::{Cost, Facts, NodeRecording, Profile, Recording, Run, Switching, analyse};
 use crate::executable::Report;
 use crate::graph::{ConditionalSpec, Graph, Node};
@@ -228,7 +229,9 @@ fn switching() -> Switching {
     let times = |typical: u64| vec![typical, typical + 40, typical - 40, typical + 9000, typical];
     let [one, row] = [5400, 5400 + 4 * 900].map(times);
     let [kernels, between] = [300 + 1400, 300 + 1400 + 900 + 1100].map(times);
-    Switching::of_chains([&one, &row, &kernels, &between], cost)
+    let times =
+        ChainTimes { one: &one, row: &row, kernels: &kernels, between: &between, ..ChainTimes::default() };
+    Switching::of_chains(times, cost)
 }
 
 #[test]
@@ -237,10 +240,56 @@ fn chains_show_what_going_to_a_fill_and_back_takes() {
     // Nine of ten of few times are all but one: here also the one that was interrupted.
     assert_eq!(switching().spread_ns, 9000 + 40 + (40 + 40) / 4);
     // A device that runs fills as it runs kernels.
-    let alike = [&[1200][..], &[4800], &[1700], &[2600]];
+    let alike = ChainTimes {
+        one: &[1200],
+        row: &[4800],
+        kernels: &[1700],
+        between: &[2600],
+        ..ChainTimes::default()
+    };
     let cost = Cost { inside_ns: 300, ..Cost::default() };
-    assert_eq!(Switching::of_chains(alike, cost), Switching::default());
-    assert_eq!(Switching::of_chains([&[]; 4], cost), Switching::default());
+    assert_eq!(Switching::of_chains(alike, cost), Switching { alone_ns: 900, ..Switching::default() });
+    assert_eq!(Switching::of_chains(ChainTimes::default(), cost), Switching::default());
+}
+
+#[test]
+fn a_fill_whose_way_differs_a_little_from_that_of_the_chains_takes_its_time_in_a_row() {
+    let cost = Cost { inside_ns: 300, ..Cost::default() };
+    let way = Switching { spread_ns: 50, ..switching() };
+    let time = |raw: u64| {
+        let fitted = way.fitted_to(&[Run { start_ns: 1000, end_ns: 1000 + raw, thread: None }], cost);
+        raw - cost.inside_ns - fitted.measured_ns
+    };
+    // The chains took 5,400. A quarter of the way there and back is 1,050.
+    assert_eq!([4400, 5400, 6000, 6500].map(time), [900; 4]);
+    assert_eq!([6501, 10_400].map(time), [900 + 1101, 900 + 5000]);
+    // Runs of one node differ by what they differ.
+    let runs = [5500, 5600, 5900].map(|end_ns| Run { start_ns: 0, end_ns, thread: None });
+    assert_eq!(way.fitted_to(&runs, cost).measured_ns, 4400);
+    assert_eq!(way.fitted_to(&[], cost), way);
+}
+
+#[test]
+fn timers_of_fills_and_copies_may_take_longer_to_the_next_timer() {
+    let device = NullDevice::new();
+    let graph = Graph::new(&device);
+    let kernel = fill(&device, &graph, &[], "kernel");
+    let transfer = fill(&device, &graph, &[&kernel], "transfer");
+    let last = fill(&device, &graph, &[&transfer], "last");
+    let cost = Cost { inside_ns: 300, between_ns: 200, ..Cost::default() };
+    let times =
+        ChainTimes { one: &[1200], row: &[4800], before: &[250], after: &[900], ..ChainTimes::default() };
+    let way = Switching::of_chains(times, cost);
+    assert_eq!((way.before_ns, way.after_ns), (50, 700));
+    let nodes = vec![
+        runs(&kernel, &[(200, 1200, None)]),
+        NodeRecording { switching: way, ..runs(&transfer, &[(1450, 2650, None)]) },
+        runs(&last, &[(3550, 4350, None)]),
+    ];
+    let profile = profile_by("timer kernels", &graph, nodes, 4350, cost);
+    let times: Vec<(u64, u64)> = profile.nodes.iter().map(|row| (row.busy_ns, row.gap_ns)).collect();
+    assert_eq!(times, [(700, 0), (900, 0), (500, 0)]);
+    assert_eq!((profile.launch_ns, profile.measured_ns), (2100, 4350));
 }
 
 /// The runs of nodes one after the other, with 300 inside and 200 between them.

@@ -66,9 +66,9 @@ struct Point {
     node: Option<NodeKey>,
     /// For the start and the end of a run: what going to the node and back takes.
     switching: Switching,
-    /// What going to the node takes that the device ran before this point and back, if a node of
-    /// the graph ran before it.
-    way_ns: Option<u64>,
+    /// The way to the node that the device ran before this point and back, if a node of the graph
+    /// ran before it.
+    way: Option<Switching>,
     /// The cause that came last, of all but the first point.
     last_cause: Option<PointId>,
 }
@@ -227,10 +227,11 @@ impl Timeline {
         let mut rest = FxHashMap::default();
         for unit in &self.units {
             let missing = unit.count.unwrap_or(0).saturating_sub(unit.recorded as u64);
-            let switching =
-                |node| recorded.get(&node).map_or(0, |times: &&NodeRecording| times.switching.measured_ns);
-            let each: u64 =
-                unit.flat.nodes().map(|node| cost.inside_ns + cost.between_ns + switching(node)).sum();
+            let way = |node| recorded.get(&node).map_or(Switching::default(), |times| times.switching);
+            let cost_of = |way: Switching| {
+                cost.inside_ns + cost.between_ns + way.before_ns + way.measured_ns + way.after_ns
+            };
+            let each: u64 = unit.flat.nodes().map(|node| cost_of(way(node))).sum();
             let (mut owner, mut open) = (unit.owner, missing as f64 * each as f64);
             // The part of it in runs of the conditional that were kept belongs there, and the rest
             // to the conditional around it.
@@ -312,21 +313,22 @@ impl Timeline {
                 }
             }
             let own = point.raw - raw;
-            let before = last_cause.and_then(|cause| self.points[cause as usize].way_ns);
-            let Switching { measured_ns, usual_ns, .. } = point.switching;
+            let before = last_cause.and_then(|cause| self.points[cause as usize].way);
+            let Switching { measured_ns, usual_ns, before_ns, .. } = point.switching;
             let own = match point.kind {
                 Kind::Meet => own,
                 // Half of the way lies before a node, and half after it. Between nodes that are
                 // reached in the same way there is none.
                 Kind::Start => {
-                    let way_ns = before.map_or(0, |before| usual_ns.abs_diff(before) / 2);
-                    own.saturating_sub(cost.between_ns) + way_ns
+                    let way_ns = before.map_or(0, |before| usual_ns.abs_diff(before.usual_ns) / 2);
+                    let after_ns = before.map_or(0, |before| before.after_ns);
+                    own.saturating_sub(cost.between_ns + before_ns + after_ns) + way_ns
                 }
                 Kind::End => own.saturating_sub(cost.inside_ns + measured_ns),
                 Kind::Rest(left) => (own as f64 * left) as u64,
             };
             let point = &mut self.points[at as usize];
-            point.way_ns = if point.kind == Kind::Meet { before } else { Some(usual_ns) };
+            point.way = if point.kind == Kind::Meet { before } else { Some(point.switching) };
             (point.new, point.last_cause) = (new + own, last_cause);
             if let Some(thread) = point.thread {
                 on_thread.insert(thread, at);
@@ -371,7 +373,7 @@ impl Builder<'_> {
             causes,
             node: None,
             switching: Switching::default(),
-            way_ns: None,
+            way: None,
             last_cause: None,
         });
         timeline.points.len() as PointId - 1

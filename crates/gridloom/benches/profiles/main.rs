@@ -11,11 +11,18 @@
 //!
 //! The whole graph is also launched between two events without being profiled, and so is a chain
 //! that goes back and forth between kernels, fills and copies.
+//!
+//! The last lines are what a profile takes the host.
+//!
+//! With the argument `rows`, the benchmark prints instead how the time between two timer kernels
+//! grows with the nodes between them.
 
 use std::time::Duration;
 
 use gridloom::prelude::*;
 use gridloom::{Optimizations, Profile};
+
+mod rows;
 
 const ROUNDS: usize = 15;
 const LOOP_ROUNDS: usize = 5;
@@ -26,7 +33,7 @@ const MORE_COPIES: usize = 8;
 const FEW: usize = 4;
 /// How many nodes of each kind the mixed chain has.
 const MIXED: usize = 20;
-const KERNELS: &str = include_str!("../tests/support/graph.ptx");
+const KERNELS: &str = include_str!("../../tests/support/graph.ptx");
 
 /// Adds a node behind another.
 type Add<'a> = Box<dyn Fn(&Node) -> Result<Node> + 'a>;
@@ -291,6 +298,31 @@ fn passes(work: &Work) -> Result<()> {
     Ok(())
 }
 
+/// What a profile takes the host, by how many kinds of fills there are. Each kind is measured
+/// beside the graph.
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
+fn calls(work: &Work) -> Result<()> {
+    let memory = work.device.alloc::<u32>(1 << 12)?;
+    let kernel = work.kernel(0, LaunchConfig::new(1, 32), 1);
+    for kinds in [0, 1, 2, 4, 8, 16, 32] {
+        let graph = Graph::new(&work.device);
+        let mut last = kernel(&graph.empty()?)?;
+        for kind in 0..kinds {
+            last = last.memset(&memory.slice(..8 * (kind + 1))?, 7u32)?;
+        }
+        let executable = as_written(&graph)?;
+        executable.profile(&work.stream)?;
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            let begin = std::time::Instant::now();
+            executable.profile(&work.stream)?;
+            times.push(begin.elapsed().as_secs_f64() * 1e3);
+        }
+        println!("a profile of a kernel and fills of {kinds:2} sizes: {:7.3} ms on the host", median(&times));
+    }
+    Ok(())
+}
+
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 fn measure(device: Device) -> Result<()> {
     let module = device.load_ptx(KERNELS)?;
@@ -299,9 +331,13 @@ fn measure(device: Device) -> Result<()> {
     let out = (0..5).map(|_| device.alloc(1)).collect::<Result<_>>()?;
     let work = Work { stream: device.stream()?, device, late, out };
     println!("{}", work.device.name());
+    if std::env::args().any(|argument| argument == "rows") {
+        return rows::print(&work);
+    }
     nodes(&work)?;
     mixed(&work)?;
-    passes(&work)
+    passes(&work)?;
+    calls(&work)
 }
 
 fn main() -> Result<()> {
