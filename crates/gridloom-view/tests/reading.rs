@@ -60,6 +60,32 @@ fn nested_clusters_become_nodes_with_bodies() {
 }
 
 #[test]
+fn edges_of_subgraphs_are_those_of_all_their_nodes() {
+    let picture =
+        read("digraph { a -> {b; c} -> subgraph x { d -> e } [style=bold]; {a b} }").expect("a graph");
+    let edges = |picture: &Picture| {
+        let name = |id: usize| picture.graph.nodes.iter().find(|node| node.id == id).unwrap().name.clone();
+        let mut edges: Vec<String> =
+            picture.graph.edges.iter().map(|edge| name(edge.from) + &name(edge.to)).collect();
+        edges.sort();
+        edges.join(" ")
+    };
+    assert_eq!(edges(&picture), "ab ac bd be cd ce de");
+    let many = |side: char| (0..5000).map(|node| format!("{side}{node} ")).collect::<String>();
+    let reason = refused(&format!("digraph {{ {{{}}} -> {{{}}} }}", many('a'), many('b')));
+    assert!(reason.contains("more than 4000000 edges"), "{reason}");
+}
+
+#[test]
+fn a_node_belongs_to_the_innermost_cluster_that_lists_it() {
+    let picture =
+        read("digraph { a -> b; b -> c; subgraph cluster_0 { label=inner; b; c } c -> d }").expect("a graph");
+    assert_eq!(names(&picture), ["a", "d", "inner"]);
+    let inner = picture.graph.nodes.iter().find(|node| node.name == "inner").unwrap();
+    assert_eq!(inner.bodies[0].graph.nodes.len(), 2);
+}
+
+#[test]
 fn html_labels_are_text_and_invisible_things_are_left_out() {
     let picture = read(
         r#"digraph g {

@@ -231,7 +231,10 @@ fn record(label: &str) -> Facts {
     if let Some(Field::Text(title)) = fields.first() {
         rest.next();
         facts.kind = kind_of(title).unwrap_or_default().to_owned();
-        title.trim().clone_into(&mut facts.name);
+        // Records of other programs hold several lines, the first of which is the shortest.
+        let mut lines = title.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.next().unwrap_or_default().clone_into(&mut facts.name);
+        facts.lines.extend(lines.map(|line| (String::new(), line.to_owned())));
     }
     for field in rest {
         add_field(field, &mut facts);
@@ -292,6 +295,10 @@ fn fields_of(label: &str) -> Vec<Field> {
                 Some(other) => text.push(other),
                 None => {}
             },
+            // The name of a port, which is not shown.
+            '<' if text.trim().is_empty() && !after_group => {
+                characters.by_ref().take_while(|&character| character != '>').for_each(drop);
+            }
             '{' if stack.len() < 16 => {
                 stack.push(Vec::new());
                 text.clear();
@@ -414,6 +421,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_record_of_another_program_is_named_after_its_first_line_without_ports() {
+        let facts = facts("record", "{<p>entry:\\l  %0 = alloca\\l|{<s0>T|<s1>F}}");
+        assert_eq!((facts.name.as_str(), facts.kind.as_str()), ("entry:", "node"));
+        let lines: Vec<&str> = facts.lines.iter().map(|(_, line)| line.as_str()).collect();
+        assert_eq!(lines, ["%0 = alloca", "F"]);
     }
 
     #[test]

@@ -6,6 +6,10 @@ use std::str::Chars;
 
 use crate::{MOST_DEPTH, MOST_NODES, ReadError};
 
+/// The most edges of a graph with edges between subgraphs, which stand for all those between their
+/// nodes.
+const MOST_EDGES: usize = 4_000_000;
+
 /// The contents of a file.
 #[derive(Default)]
 pub(super) struct File {
@@ -58,6 +62,7 @@ pub(super) fn parse(text: &str) -> Result<File, ReadError> {
         failure: None,
         file: File::default(),
         nodes: HashMap::new(),
+        mentioned: Vec::new(),
     };
     parser.advance();
     match parser.file() {
@@ -264,6 +269,8 @@ struct Parser<'a> {
     failure: Option<ReadError>,
     file: File,
     nodes: HashMap<String, usize>,
+    /// The nodes that the statement under way mentions, including those in subgraphs.
+    mentioned: Vec<usize>,
 }
 
 impl Parser<'_> {
@@ -340,17 +347,17 @@ impl Parser<'_> {
                     return Ok(());
                 }
                 Some(Token::Punctuation(';' | ',')) => self.advance(),
-                Some(Token::Punctuation('{')) => self.subgraph(cluster, depth)?,
-                Some(Token::Text(word)) if word.eq_ignore_ascii_case("subgraph") => {
-                    self.subgraph(cluster, depth)?
-                }
-                Some(Token::Text(_)) => self.statement(cluster)?,
+                Some(Token::Punctuation('{') | Token::Text(_)) => self.statement(cluster, depth)?,
                 Some(_) => return Err(self.error("a node, an edge or a subgraph is expected")),
+            }
+            if depth == 0 {
+                self.mentioned.clear();
             }
         }
     }
 
-    fn subgraph(&mut self, parent: usize, depth: usize) -> Result<(), ReadError> {
+    /// Reads a subgraph. Returns its nodes.
+    fn subgraph(&mut self, parent: usize, depth: usize) -> Result<Vec<usize>, ReadError> {
         let mut cluster_name = None;
         if self.word("subgraph")
             && let Some(Token::Text(name)) = self.peek()
@@ -369,45 +376,76 @@ impl Parser<'_> {
             }
             self.file.clusters.push(Cluster { name, parent, label: String::new() });
         }
-        self.statements(inner, depth + 1)
+        let before = self.mentioned.len();
+        self.statements(inner, depth + 1)?;
+        let mut nodes = self.mentioned[before..].to_vec();
+        nodes.sort_unstable();
+        nodes.dedup();
+        self.mentioned.truncate(before);
+        self.mentioned.extend_from_slice(&nodes);
+        Ok(nodes)
     }
 
-    fn statement(&mut self, cluster: usize) -> Result<(), ReadError> {
-        let Some(Token::Text(name)) = self.next() else { return Ok(()) };
-        if self.skip('=') {
-            let value = self.value()?;
-            if name == "label" {
-                self.file.clusters[cluster].label = value;
+    /// Reads a node or a subgraph, where an edge may start or end.
+    fn end_of_edge(&mut self, cluster: usize, depth: usize) -> Result<Vec<usize>, ReadError> {
+        match self.peek() {
+            Some(Token::Punctuation('{')) => self.subgraph(cluster, depth),
+            Some(Token::Text(word)) if word.eq_ignore_ascii_case("subgraph") => self.subgraph(cluster, depth),
+            Some(Token::Text(_)) => {
+                let Some(Token::Text(name)) = self.next() else { return Ok(Vec::new()) };
+                self.port()?;
+                Ok(vec![self.node(&name, cluster)?])
             }
-            return Ok(());
+            _ => Err(self.error("a node is expected after '->'")),
         }
-        if matches!(name.as_str(), "graph" | "node" | "edge") {
-            let attributes = self.attributes()?;
-            if name == "graph"
-                && let Some(label) = attributes.get("label")
-            {
-                self.file.clusters[cluster].label = label.clone();
+    }
+
+    /// Reads an attribute of the graph, a node, a subgraph or edges.
+    fn statement(&mut self, cluster: usize, depth: usize) -> Result<(), ReadError> {
+        let is_subgraph = match self.peek() {
+            Some(Token::Text(word)) => word.eq_ignore_ascii_case("subgraph"),
+            _ => true,
+        };
+        let first = if is_subgraph {
+            self.subgraph(cluster, depth)?
+        } else {
+            let Some(Token::Text(name)) = self.next() else { return Ok(()) };
+            if self.skip('=') {
+                let value = self.value()?;
+                if name == "label" {
+                    self.file.clusters[cluster].label = value;
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-        self.port()?;
-        let mut chain = vec![self.node(&name, cluster)?];
+            if matches!(name.as_str(), "graph" | "node" | "edge") {
+                let attributes = self.attributes()?;
+                if name == "graph"
+                    && let Some(label) = attributes.get("label")
+                {
+                    self.file.clusters[cluster].label = label.clone();
+                }
+                return Ok(());
+            }
+            self.port()?;
+            vec![self.node(&name, cluster)?]
+        };
+        let mut chain = vec![first];
         while let Some(&Token::Arrow(directed)) = self.peek() {
             if !directed {
                 return Err(self.error("'--' joins nodes of undirected graphs; this is a directed one"));
             }
             self.advance();
-            match self.next() {
-                Some(Token::Text(name)) => {
-                    self.port()?;
-                    chain.push(self.node(&name, cluster)?);
-                }
-                _ => return Err(self.error("a node is expected after '->'")),
-            }
+            chain.push(self.end_of_edge(cluster, depth)?);
+        }
+        if is_subgraph && chain.len() == 1 {
+            return Ok(());
         }
         let attributes = self.attributes()?;
         let is_invisible = attributes.get("style").is_some_and(|style| style.contains("invis"));
-        if let [node] = chain[..] {
+        if let [nodes] = &chain[..]
+            && let [node] = nodes[..]
+        {
+            self.move_inwards(node, cluster);
             let node = &mut self.file.nodes[node];
             node.is_invisible |= is_invisible;
             if let Some(label) = attributes.get("label") {
@@ -427,7 +465,14 @@ impl Parser<'_> {
         let programmatic =
             attributes.values().any(|value| value.to_ascii_lowercase().contains("programmatic"));
         for pair in chain.windows(2) {
-            self.file.edges.push(EdgeText { from: pair[0], to: pair[1], programmatic });
+            let more = pair[0].len().saturating_mul(pair[1].len());
+            if more > 1 && self.file.edges.len().saturating_add(more) > MOST_EDGES {
+                return Err(self.error(format!("more than {MOST_EDGES} edges")));
+            }
+            for &from in &pair[0] {
+                let edges = pair[1].iter().map(|&to| EdgeText { from, to, programmatic });
+                self.file.edges.extend(edges);
+            }
         }
         Ok(())
     }
@@ -444,15 +489,29 @@ impl Parser<'_> {
 
     fn node(&mut self, name: &str, cluster: usize) -> Result<usize, ReadError> {
         if let Some(&index) = self.nodes.get(name) {
+            self.mentioned.push(index);
             return Ok(index);
         }
         let index = self.file.nodes.len();
         if index >= MOST_NODES {
             return Err(self.error(format!("more than {MOST_NODES} nodes")));
         }
+        self.mentioned.push(index);
         self.nodes.insert(name.to_owned(), index);
         self.file.nodes.push(NodeText { name: name.to_owned(), cluster, ..NodeText::default() });
         Ok(index)
+    }
+
+    /// Puts a node that an edge named first into the cluster that lists it.
+    fn move_inwards(&mut self, node: usize, cluster: usize) {
+        let present = self.file.nodes[node].cluster;
+        let mut around = cluster;
+        while around != present && around != 0 {
+            around = self.file.clusters[around].parent;
+        }
+        if around == present {
+            self.file.nodes[node].cluster = cluster;
+        }
     }
 
     fn value(&mut self) -> Result<String, ReadError> {
