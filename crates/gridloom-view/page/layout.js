@@ -3,6 +3,8 @@ const NODE = { height: 34, gap: 18, layerGap: 34, pad: 12, head: 36, minWidth: 9
 // Layers wider than this, or than the whole graph would be as a square, are broken into rows. Graphs much taller than
 // wide are broken into columns.
 const WRAP_WIDTH = 2000, TALL = 1.5, COLUMN_GAP = 70;
+// The width of the lanes of edges that go around nodes.
+const LANES = 32;
 
 const measure = document.createElement('canvas').getContext('2d');
 measure.font = '13px system-ui, sans-serif';
@@ -119,11 +121,16 @@ function layoutGraph(graph) {
   if (!graph.nodes.length) { left = 0; right = 60; y = NODE.layerGap + 12; }
   graph.width = right - left;
   graph.height = y - NODE.layerGap;
+  // An edge that would run straight through the nodes between its ends goes around them, in lanes
+  // on the right.
+  const runsThrough = ({ from, to }) => to.layer - from.layer > 1 && Math.abs(middle(from) - middle(to)) < 20;
+  graph.around = new Set(graph.width < 900 ? graph.edges.filter(runsThrough) : []);
   graph.columnStep = graph.width + COLUMN_GAP;
   for (const node of graph.nodes) { node.x -= left; node.column = 0; }
   // A long thin graph becomes columns, read from left to right.
   const columns = Math.min(200, Math.floor(Math.sqrt(graph.height / (TALL * (graph.width + COLUMN_GAP)))) + 1);
   if (columns > 1 && graph.height > 1600) {
+    graph.around.clear();
     const tall = graph.height / columns;
     let column = 0, start = 0, height = 0;
     for (const { row, top, bottom } of tops) {
@@ -134,6 +141,7 @@ function layoutGraph(graph) {
     graph.width += column * (graph.width + COLUMN_GAP);
     graph.height = height;
   }
+  if (graph.around.size) graph.width += LANES;
 }
 
 // Absolute positions, and the list of what is visible, outermost first.
@@ -156,11 +164,7 @@ function arrange() {
       const { from, to } = edge;
       // One to another column takes the gap before that.
       edge.gap = from.column === to.column ? undefined : x + Math.max(1, to.column) * graph.columnStep - COLUMN_GAP / 2;
-      // An edge that would run straight through the nodes between its ends goes around them.
-      const middle = node => node.left + node.width / 2;
-      const through = to.layer - from.layer > 1 && Math.abs(middle(from) - middle(to)) < 20;
-      // Three lanes keep them apart.
-      edge.around = through && graph.width < 900 ? x + graph.width + 4 + 3 * (aside++ % 3) : 0;
+      edge.around = graph.around.has(edge) ? x + graph.width - LANES + 14 + 6 * (aside++ % 3) : 0;
       drawnEdges.push(edge);
     }
   };

@@ -114,7 +114,7 @@ function overview() {
       else line.append(part);
     });
   }
-  const slow = [...nodes.values()].filter(node => node.times && !node.bodies.length).sort((a, b) => b.times.busy_ns - a.times.busy_ns).slice(0, 12);
+  const slow = [...nodes.values()].filter(node => node.times?.busy_ns && !node.bodies.length).sort((a, b) => b.times.busy_ns - a.times.busy_ns).slice(0, 12);
   element('h3', 'Most time', panel);
   const made = element('table', null, panel);
   made.className = 'names';
