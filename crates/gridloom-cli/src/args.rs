@@ -62,8 +62,8 @@ pub(crate) struct Inputs {
     /// (`--set x=data.npy`).
     #[arg(long = "set", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub(crate) set: Vec<String>,
-    /// The most memory that the graph may use, in MiB. The default is 4096, or the free memory of
-    /// the system if that is less.
+    /// The most memory that the graph may use, in MiB. The default is 4096, or half of the free
+    /// memory of the system if that is less.
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) memory: Option<u64>,
 }
@@ -117,6 +117,9 @@ pub(crate) struct Profile {
     /// How many runs of each node to keep separately.
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = whole::<u32>(1, u64::from(u32::MAX)))]
     pub(crate) runs: u32,
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    pub(crate) timeout: Option<std::time::Duration>,
     /// How often to launch the graph first, to warm up.
     #[arg(long, default_value_t = 1, value_name = "LAUNCHES", allow_negative_numbers = true, value_parser = whole::<u32>(0, u64::from(u32::MAX)))]
     pub(crate) warm_up: u32,
@@ -141,7 +144,7 @@ fn whole<T: TryFrom<u64> + Clone + Send + Sync>(
     move |text| {
         let number = text.parse().ok().filter(|number| (low..=high).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match high {
-            u64::MAX => format!("write a whole number, at least {low}"),
+            u64::MAX => format!("write a whole number, at least {low} and at most {high}"),
             high => format!("write a whole number from {low} to {high}"),
         })
     }

@@ -21,6 +21,7 @@ mod saved;
 mod show;
 mod signals;
 mod terminal;
+mod timeout;
 
 use std::process::ExitCode;
 

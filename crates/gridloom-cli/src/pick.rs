@@ -5,34 +5,47 @@ use gridloom::{CpuOptions, Device, Engine};
 use crate::args::{DeviceArgs, DeviceChoice};
 use crate::{Failure, output};
 
+/// Limits of the CPU device.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Limits {
+    /// The most instructions of a thread.
+    pub(crate) steps: Option<u64>,
+    /// The most bytes of memory, if that is less than the system can give.
+    pub(crate) memory: Option<u64>,
+}
+
 /// Opens it. Without `--device` it is `default`, or else the best one, or the CPU where an option
 /// only the CPU has is given.
 pub(crate) fn device(
     args: &DeviceArgs,
     default: Option<DeviceChoice>,
-    step_limit: Option<u64>,
+    limits: Limits,
 ) -> Result<Device, Failure> {
-    let cpu_only = args.checked || args.unchecked || args.engine.is_some() || step_limit.is_some();
+    let cpu_only = args.checked || args.unchecked || args.engine.is_some() || limits.steps.is_some();
     match args.device.or(cpu_only.then_some(DeviceChoice::Cpu)).or(default) {
         Some(DeviceChoice::Cuda) if cpu_only => {
             Err("--engine, --checked, --unchecked and --step-limit are for the CPU device; leave them out or use --device cpu".into())
         }
         Some(DeviceChoice::Cuda) => Ok(Device::cuda(0)?),
-        Some(DeviceChoice::Cpu) => cpu(args, step_limit),
+        Some(DeviceChoice::Cpu) => cpu(args, limits),
         None => match Device::cuda(0) {
             Ok(device) => Ok(device),
-            Err(_) => cpu(args, step_limit),
+            Err(_) => cpu(args, limits),
         },
     }
 }
 
 /// The CPU device. It checks every access unless told otherwise, so that no kernel can reach memory
 /// of the command itself.
-fn cpu(args: &DeviceArgs, step_limit: Option<u64>) -> Result<Device, Failure> {
+fn cpu(args: &DeviceArgs, limits: Limits) -> Result<Device, Failure> {
+    let memory = match (limits.memory, memory_limit()) {
+        (Some(wanted), Some(available)) => Some(wanted.min(available)),
+        (wanted, available) => wanted.or(available),
+    };
     let mut options = CpuOptions::new()
         .checked(!args.unchecked)
-        .step_limit(step_limit)
-        .memory_limit(memory_limit())
+        .step_limit(limits.steps)
+        .memory_limit(memory)
         .print(output::write_printed);
     if let Some(engine) = args.engine {
         options.engine = engine.into();

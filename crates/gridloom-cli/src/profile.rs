@@ -1,10 +1,13 @@
 //! `gridloom profile`: when each node of a launch ran.
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
 use gridloom::{Device, ProfileOptions};
 
 use crate::args::{DeviceChoice, Profile, Program};
-use crate::{Failure, demo, files, output, pick, saved};
+use crate::timeout::Launches;
+use crate::{Failure, demo, files, output, saved};
 
 /// Runs the subcommand.
 pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
@@ -19,7 +22,7 @@ pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
     let html = files::open(options.html.as_deref())?;
     let trace = files::open(options.trace.as_deref())?;
     files::refuse_two_writers(html.iter().chain(&trace))?;
-    let device = pick::device(&wanted, None, None)?;
+    let device = saved::device(&wanted, &options.inputs)?;
     let bytes = match program {
         // A demonstration is profiled as the file that `demo --save` writes.
         Some(program) => demo::saved(program, &device)?,
@@ -37,17 +40,13 @@ pub(crate) fn run(options: &Profile) -> Result<(), Failure> {
         None => saved::read(&options.target)?,
     };
     let loaded = saved::load(&name, &bytes, &device, &options.inputs)?;
-    let executable = loaded.graph().instantiate()?;
-    let stream = device.stream()?;
-    for _ in 0..options.warm_up {
-        executable.launch(&stream)?;
-    }
-    stream.synchronize()?;
+    let executable = Arc::new(loaded.graph().instantiate()?);
+    let within = Launches::new(executable, device.stream()?, options.timeout);
+    within.launch(u64::from(options.warm_up), |_| ())?;
     if options.warm_up > 0 {
         saved::reset(&loaded, &bytes, &options.inputs)?;
     }
-    let mut profile =
-        executable.profile_with(&stream, &ProfileOptions::new().max_runs(options.runs as usize))?;
+    let mut profile = within.profile(ProfileOptions::new().max_runs(options.runs as usize))?;
     remark(&mut profile, &device);
     if let Some(destination) = html {
         let mut picture = gridloom_view::saved::read(&bytes).map_err(|error| format!("{name}: {error}"))?;

@@ -1,24 +1,23 @@
 //! `gridloom run`: launches a saved graph.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
+use gridloom::ProfileOptions;
 use gridloom::file::LoadedGraph;
-use gridloom::{Executable, Stream};
 use serde_json::json;
 
 use crate::args::Run;
 use crate::files::Destination;
 use crate::output::say;
-use crate::{Failure, files, pick, progress, saved};
-
-/// The longest wait without a look at the clock.
-const TURN: Duration = Duration::from_millis(100);
+use crate::timeout::Launches;
+use crate::{Failure, files, progress, saved};
 
 /// Runs the subcommand.
 pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     let name = options.file.display().to_string();
     let bytes = saved::read(&options.file)?;
-    let device = pick::device(&options.device, None, None)?;
+    let device = saved::device(&options.device, &options.inputs)?;
     let loaded = saved::load(&name, &bytes, &device, &options.inputs)?;
     let mut gets = Vec::new();
     for get in &options.get {
@@ -31,13 +30,15 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         gets.push((output, Destination::open(path.as_ref())?));
     }
     files::refuse_two_writers(gets.iter().map(|(_, destination)| destination))?;
-    let stream = device.stream()?;
-    let executable = loaded.graph().instantiate()?;
+    let executable = Arc::new(loaded.graph().instantiate()?);
+    let within = Launches::new(executable, device.stream()?, options.timeout);
     let start = Instant::now();
     let launches = if options.profile { options.repeat - 1 } else { options.repeat };
-    launch(options, &executable, &stream, launches)?;
+    let bar = progress::bar(launches, "launches");
+    within.launch(launches, |done| bar.set_position(done))?;
+    bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
-    let mut profile = options.profile.then(|| executable.profile(&stream)).transpose()?;
+    let mut profile = options.profile.then(|| within.profile(ProfileOptions::new())).transpose()?;
     if let Some(profile) = &mut profile {
         crate::profile::remark(profile, &device);
     }
@@ -71,40 +72,6 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         say!("wrote {output} to {path}")?;
     }
     profile.map_or(Ok(()), |profile| crate::output::write(&format!("\n{profile}")))
-}
-
-/// Launches as often as asked, and waits. A few launches at a time are in flight.
-fn launch(options: &Run, executable: &Executable, stream: &Stream, launches: u64) -> Result<(), Failure> {
-    const IN_FLIGHT: u64 = 64;
-    let end = options.timeout.map(|timeout| (Instant::now() + timeout, timeout));
-    let bar = progress::bar(launches, "launches");
-    let mut done = 0;
-    while done < launches {
-        let until = (done + IN_FLIGHT).min(launches);
-        for _ in done..until {
-            executable.launch(stream)?;
-        }
-        wait(executable, stream, end)?;
-        done = until;
-        bar.set_position(done);
-    }
-    bar.finish_and_clear();
-    Ok(())
-}
-
-fn wait(executable: &Executable, stream: &Stream, end: Option<(Instant, Duration)>) -> Result<(), Failure> {
-    let Some((end, timeout)) = end else { return Ok(stream.synchronize()?) };
-    loop {
-        let turn = TURN.min(end.saturating_duration_since(Instant::now()));
-        match stream.synchronize_timeout(turn) {
-            Err(error) if error.kind() == gridloom::ErrorKind::Timeout && Instant::now() < end => {}
-            Err(error) if error.kind() == gridloom::ErrorKind::Timeout => {
-                executable.cancel();
-                return Err(format!("not done after {timeout:?}, and stopped").into());
-            }
-            outcome => return Ok(outcome?),
-        }
-    }
 }
 
 /// Returns the outputs with their first elements.

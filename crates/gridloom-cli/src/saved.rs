@@ -7,7 +7,8 @@ use std::path::Path;
 use gridloom::file::{Array, DType, LoadedGraph, Port};
 use gridloom::{Device, LoadOptions};
 
-use crate::args::Inputs;
+use crate::args::{DeviceArgs, Inputs};
+use crate::pick::Limits;
 use crate::{Failure, files, pick};
 
 /// The largest saved graph, and the largest array, that is read.
@@ -24,6 +25,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     files::read(path, if is_archive { MOST_BYTES } else { files::MOST_TEXT })
 }
 
+/// Returns the most memory that a graph may use.
+fn memory_limit(inputs: &Inputs) -> u64 {
+    let usual = LoadOptions::new().memory_limit;
+    match inputs.memory {
+        Some(mebibytes) => mebibytes.saturating_mul(1 << 20),
+        None => pick::memory_limit().map_or(usual, |available| available.min(usual)),
+    }
+}
+
+/// Opens the device for a saved graph. On the CPU, what the graph's kernels need counts as memory of
+/// the graph too: variables of modules and of threads.
+pub(crate) fn device(args: &DeviceArgs, inputs: &Inputs) -> Result<Device, Failure> {
+    pick::device(args, None, Limits { memory: Some(memory_limit(inputs)), ..Limits::default() })
+}
+
 /// Loads the contents of a saved graph onto a device and sets its inputs.
 pub(crate) fn load(
     name: &str,
@@ -34,12 +50,7 @@ pub(crate) fn load(
     if !gridloom_file::GraphFile::is_archive(bytes) {
         return Err(format!("{name}: this is no saved graph; Graph::save writes one").into());
     }
-    let mut options = LoadOptions::new();
-    options = match (inputs.memory, pick::memory_limit()) {
-        (Some(mebibytes), _) => options.memory_limit(mebibytes.saturating_mul(1 << 20)),
-        (None, Some(available)) => options.memory_limit(available.min(options.memory_limit)),
-        (None, None) => options,
-    };
+    let options = LoadOptions::new().memory_limit(memory_limit(inputs));
     // SAFETY: the CPU device checks every access, unless `--unchecked` was given: whoever gives it
     // vouches for the file, as with any program. A GPU does not reach memory of this process, other
     // than what was given to it.

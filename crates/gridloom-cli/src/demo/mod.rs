@@ -97,7 +97,7 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
     if !outputs.is_empty() {
         output::outlive_reader();
     }
-    let device = pick::device(&demo.device, None, None)?;
+    let device = pick::device(&demo.device, None, pick::Limits::default())?;
     let scene = (facts.build)(&device, size, passes)?;
     if !demo.json {
         say!("on {}", device.name())?;

@@ -15,7 +15,8 @@ use crate::{Failure, files, pick};
 pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
     let arguments: Vec<Argument> = options.args.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     let source = source::read(&options.file)?;
-    let device = pick::device(&options.device, Some(DeviceChoice::Cpu), options.step_limit)?;
+    let limits = pick::Limits { steps: options.step_limit, ..pick::Limits::default() };
+    let device = pick::device(&options.device, Some(DeviceChoice::Cpu), limits)?;
     if device.kind() == DeviceKind::Cpu {
         // The same complaints as those of `ptx check`, with line and caret.
         source.module()?;

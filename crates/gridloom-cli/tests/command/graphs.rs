@@ -73,10 +73,13 @@ fn engines_give_the_same_results() {
 fn a_graph_that_does_not_end_is_stopped() {
     let folder = Folder::new("endless");
     let file = saved(&folder, "heat", &[]);
-    let output =
-        gridloom(&["run", &file, "--device", "cpu", "--set", "passes=2147483647", "--timeout", "0.3"]);
-    assert!(!output.status.success());
-    assert!(text(&output.stderr).contains("not done after 300ms"), "{}", text(&output.stderr));
+    let endless = [file.as_str(), "--device", "cpu", "--set", "passes=2147483647", "--timeout", "0.3"];
+    for command in [&["run"][..], &["run", "--profile"], &["profile"], &["profile", "--warm-up", "0"]] {
+        let output = gridloom(&[command, &endless].concat());
+        assert!(!output.status.success(), "{command:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("not done after 300ms") && said.lines().count() == 1, "{command:?}: {said}");
+    }
 }
 
 #[test]
