@@ -1,6 +1,7 @@
 //! Random graphs, saved on one device and run on another.
 //!
 //! `GRIDLOOM_RANDOM_FILES=2000` saves more of them, `GRIDLOOM_RANDOM_SEED=7` the one with that seed.
+//! With both, the seeds begin there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,9 +20,9 @@ const DEFAULT_GRAPHS: u64 = 40;
 
 #[test]
 fn random_graphs_give_the_same_results_from_a_file_on_another_device() {
-    let seeds = match variable("GRIDLOOM_RANDOM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("GRIDLOOM_RANDOM_FILES").unwrap_or(DEFAULT_GRAPHS),
+    let seeds = match (variable("GRIDLOOM_RANDOM_SEED"), variable("GRIDLOOM_RANDOM_FILES")) {
+        (Some(seed), graphs) => seed..seed.saturating_add(graphs.unwrap_or(1)),
+        (None, graphs) => 0..graphs.unwrap_or(DEFAULT_GRAPHS),
     };
     let cpu = |engine| Device::cpu_with(CpuOptions::new().engine(engine).threads(2)).unwrap();
     let others = [cpu(Engine::Interpreter), cpu(Engine::Jit)];
