@@ -174,7 +174,12 @@ impl Emitter<'_> {
                     && self.is_near(&places, class)
                     && !by_lane(&slot)
                 {
-                    let parts = self.load_near(&places, class);
+                    let whole = match access.space {
+                        // What was stored in parts a moment ago is better loaded in parts.
+                        Space::Shared => None,
+                        _ => self.load_spans(&places, class),
+                    };
+                    let parts = whole.unwrap_or_else(|| self.load_near(&places, class));
                     return self.define(slot, Val::Many(parts), class, guard);
                 }
                 let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];

@@ -23,6 +23,9 @@ use std::mem::offset_of;
 /// The most bytes between two elements for all that is between them to lie in their pages.
 const SPREAD: i32 = 2048;
 
+/// The most vectors that elements of one are picked from.
+const MOST_SPANNED: i32 = 4;
+
 impl Emitter<'_> {
     /// Returns how far the address of each thread is from that of the first, if that is known.
     fn lane_offsets(&self, address: &Val) -> Option<Vec<i64>> {
@@ -193,6 +196,52 @@ impl Emitter<'_> {
             parts.push(self.vector_cast(picked, ty));
         }
         self.joined(parts)
+    }
+
+    /// Loads elements from [near](Self::is_near) places that all are accessed, in vectors that are
+    /// longer than 16 bytes: all that lies between those of a vector, if that fills few vectors, from
+    /// which the elements are picked.
+    pub(super) fn load_spans(&mut self, places: &[HostAddress], class: Class) -> Option<Vec<Value>> {
+        let (size, length) = (class.bits() as i32 / 8, self.length.0 as i32);
+        let ty = self.vector_type(class)?;
+        let spans: Option<Vec<(i32, i32)>> = places
+            .chunks(self.per_vector(class))
+            .map(|some| {
+                let at = || some.iter().map(|place| place.1);
+                let (least, most) = (at().min()?, at().max()?);
+                let span = most - least + size;
+                let fits = (length..=MOST_SPANNED * length).contains(&span);
+                (fits && at().all(|at| (at - least) % 4 == 0)).then_some((least, span))
+            })
+            .collect();
+        if !self.is_wide() {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for (some, (least, span)) in places.chunks(self.per_vector(class)).zip(spans?) {
+            let words = self.length.by(I32);
+            // The last vector ends where the last element does.
+            let starts: Vec<i32> =
+                (0..span).step_by(length as usize).map(|start| start.min(span - length)).collect();
+            let mut picked: Option<Value> = None;
+            for (number, &start) in starts.iter().enumerate() {
+                let next = self.b.ins().load(words, shared_flags(), some[0].0, least + start);
+                let count = length as usize / 4;
+                let per = size as usize / 4;
+                let first = picked.unwrap_or(next);
+                // Words of earlier vectors are in their places already.
+                picked = Some(self.pick_words(first, next, |word| {
+                    let at = some[word / per].1 - least + 4 * (word % per) as i32;
+                    let from = starts.iter().position(|&start| (start..start + length).contains(&at));
+                    match from.is_some_and(|from| from == number) {
+                        true => count + (at - start) as usize / 4,
+                        false => word,
+                    }
+                }));
+            }
+            parts.push(self.vector_cast(picked?, ty));
+        }
+        Some(parts)
     }
 
     /// Returns whether elements follow each other.

@@ -24,7 +24,7 @@ fn load(word: i32) -> String {
 
 #[test]
 fn words_are_loaded_in_any_order() {
-    for words in [4, 5, 7, 9, 16, 40] {
+    for words in [2, 3, 4, 5, 7, 9, 16, 40] {
         for order in [
             vec![0, 1, 2, 3],
             vec![3, 1, 0, 2, 1],
@@ -69,4 +69,22 @@ fn the_address_of_a_record_may_change_between_its_words() {
     let some = [0, 1].map(load).concat();
     let others = [2, 3].map(load).concat();
     same(6, &format!("{some} add.u64 %rd2, %rd2, 4; {others} {some}"));
+}
+
+#[test]
+fn words_and_quads_are_loaded_with_what_lies_between_them() {
+    for step in [-2, -1, 2, 3, 4, 5] {
+        for (size, load) in [
+            (4, "ld.global.u32 %r19, [%rd5];"),
+            (4, "ld.global.f32 %f1, [%rd5]; mov.b32 %r19, %f1;"),
+            (8, "ld.global.u64 %rd6, [%rd5]; shr.u64 %rd7, %rd6, 27; cvt.u32.u64 %r19, %rd7;"),
+        ] {
+            let start = if step < 0 { -64 * step * size } else { 0 };
+            let body = format!(
+                "mul.wide.s32 %rd4, %r1, {}; add.u64 %rd5, %rd0, %rd4; add.u64 %rd5, %rd5, {start}; {load}",
+                step * size
+            );
+            same(12, &body);
+        }
+    }
 }

@@ -30,24 +30,7 @@ impl Selector<'_> {
                 let address = self.constant_address(&pattern);
                 self.binary(VPSHUFB.of(bytes), into, vector, Source::Memory(address));
             }
-            (Intrinsic::Join, Some(into)) => {
-                let parts: Vec<VReg> = args.iter().map(|&arg| self.register(arg)).collect();
-                let pair = |selector: &mut Self, into: VReg, low: VReg, high: VReg| {
-                    let form = Form::new(VINSERTI32X4.of(32)).reg(Use::Write(into)).vvvv(Use::Read(low));
-                    selector.push(form.rm(Source::Register(high)).byte(1));
-                };
-                match parts[..] {
-                    [a, b] => pair(self, into, a, b),
-                    [a, b, c, d] => {
-                        let [low, high] = [0; 2].map(|_| self.vector());
-                        pair(self, low, a, b);
-                        pair(self, high, c, d);
-                        let form = Form::new(VINSERTI64X4.of(64)).reg(Use::Write(into)).vvvv(Use::Read(low));
-                        self.push(form.rm(Source::Register(high)).byte(1));
-                    }
-                    _ => return self.unsupported(),
-                }
-            }
+            (Intrinsic::Join, Some(into)) => return self.join(&args, into),
             (Intrinsic::Quarter, Some(into)) => {
                 let Some(i) = self.constant_of(args[1]) else { return self.unsupported() };
                 let from = self.register(args[0]);
@@ -221,6 +204,28 @@ impl Selector<'_> {
                 | Intrinsic::ScatterQuads,
                 _,
             ) => return self.access_each(intrinsic, &args, into),
+            _ => return self.unsupported(),
+        }
+        Ok(())
+    }
+
+    /// Adds vectors of 16 bytes one behind the other.
+    fn join(&mut self, parts: &[Value], into: VReg) -> Result<(), Unsupported> {
+        let Some((&last, others)) = parts.split_last() else { return self.unsupported() };
+        let last = self.source(last, 16);
+        let others: Vec<VReg> = others.iter().map(|&part| self.register(part)).collect();
+        let [first, second] = [0; 2].map(|_| self.vector());
+        let mut insert = |code: Code, low: VReg, high: Source, into: VReg| {
+            let form = Form::new(code.accessing(16)).reg(Use::Write(into)).vvvv(Use::Read(low));
+            self.push(form.rm(high).byte(1));
+        };
+        match others[..] {
+            [a] => insert(VINSERTI32X4.of(32), a, last, into),
+            [a, b, c] => {
+                insert(VINSERTI32X4.of(32), a, Source::Register(b), first);
+                insert(VINSERTI32X4.of(32), c, last, second);
+                insert(VINSERTI64X4.of(64), first, Source::Register(second), into);
+            }
             _ => return self.unsupported(),
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Selection of loads, stores and atomic operations.
 
+use super::super::intrinsic::Intrinsic;
 use super::*;
 use cranelift_codegen::ir::AtomicRmwOp;
 
@@ -156,6 +157,33 @@ impl Selector<'_> {
         true
     }
 
+    /// Adds an instruction that stores 16 bytes of a longer vector, if a stored value is nothing else.
+    /// Returns whether it did.
+    fn store_quarter(&mut self, value: Value, at: Value, offset: i32) -> bool {
+        let (func, root) = (self.func, self.root(value));
+        let Some(inst) = self.definition(value) else { return false };
+        let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return false };
+        if Intrinsic::of(func, func_ref) != Some(Intrinsic::Quarter)
+            || self.uses[root] != 1
+            || self.registers[root].is_some()
+        {
+            return false;
+        }
+        let &[vector, number] = func.dfg.inst_args(inst) else { return false };
+        let Some(number) = self.constant_of(number) else { return false };
+        let from = self.register(vector);
+        let address = self.address(at, offset);
+        let form = match number {
+            0 => Form::new(VMOVUPS_STORE.of(16)),
+            number => {
+                let code = VEXTRACTI32X4.of(self.type_of(vector).bytes()).accessing(16);
+                Form::new(code).byte(number as u8)
+            }
+        };
+        self.push(form.reg(Use::Read(from)).rm(Source::Memory(address)));
+        true
+    }
+
     pub(super) fn memory_instruction(&mut self, inst: Clif) -> Result<(), Unsupported> {
         let func = self.func;
         match func.dfg.insts[inst] {
@@ -199,7 +227,10 @@ impl Selector<'_> {
             }
             InstructionData::Store { opcode, args: [value, at], offset, .. } => {
                 let ty = self.type_of(value);
-                if opcode == Opcode::Store && self.combine_in_memory(value, at, offset.into()) {
+                if opcode == Opcode::Store
+                    && (self.combine_in_memory(value, at, offset.into())
+                        || self.store_quarter(value, at, offset.into()))
+                {
                     return Ok(());
                 }
                 let from = self.register(value);
