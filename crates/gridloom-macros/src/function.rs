@@ -1,7 +1,9 @@
 //! Kernels and device functions: what their attribute expands to.
 
+use std::collections::HashSet;
+
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
     Block, Error, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Pat, PathArguments, ReturnType,
@@ -10,8 +12,8 @@ use syn::{
 
 use crate::names;
 use crate::options::Options;
-use crate::tokens::{contains, here};
-use crate::twin::{Translator, twin_type};
+use crate::tokens::{conditional, contains, here};
+use crate::twin::{Translator, Variable, twin_type};
 
 /// Returns the mistakes, and the body to use: where there are mistakes, one that is as good for the
 /// compiler, so that each is reported once.
@@ -37,7 +39,8 @@ pub(crate) fn check_signature(signature: &Signature, errors: &mut Vec<Error>) {
     }
     for input in &signature.inputs {
         if let FnArg::Typed(input) = input
-            && let Type::ImplTrait(_) = &*input.ty
+            && let Type::ImplTrait(given) = &*input.ty
+            && closure_bound(given.bounds.iter(), &|_| quote!()).is_none()
         {
             refuse(input.ty.span(), "device code cannot take `impl Trait`; name a type parameter");
         }
@@ -47,6 +50,35 @@ pub(crate) fn check_signature(signature: &Signature, errors: &mut Vec<Error>) {
     {
         refuse(ty.span(), "device code cannot return `impl Trait`; name the type");
     }
+}
+
+/// Returns the type of a result with a lifetime for each reference: a twin has none to leave out.
+fn with_lifetimes(ty: &Type) -> Type {
+    let mut ty = ty.clone();
+    match &mut ty {
+        Type::Reference(reference) => {
+            if reference.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident == "_") {
+                reference.lifetime = Some(syn::parse_quote!('static));
+            }
+            *reference.elem = with_lifetimes(&reference.elem);
+        }
+        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|elem| *elem = with_lifetimes(elem)),
+        Type::Paren(inner) => *inner.elem = with_lifetimes(&inner.elem),
+        Type::Path(path) => {
+            let arguments =
+                path.path.segments.iter_mut().filter_map(|segment| match &mut segment.arguments {
+                    PathArguments::AngleBracketed(arguments) => Some(arguments),
+                    _ => None,
+                });
+            for argument in arguments.flat_map(|arguments| &mut arguments.args) {
+                if let GenericArgument::Type(ty) = argument {
+                    *ty = with_lifetimes(ty);
+                }
+            }
+        }
+        _ => {}
+    }
+    ty
 }
 
 /// The parts of a twin: parameters and body.
@@ -65,11 +97,21 @@ pub(crate) fn translate(
 ) -> Twin {
     let mut translator = Translator::new(self_type.cloned(), &signature.generics);
     translator.function = Some(signature.ident.to_string());
+    translator.is_unsafe = signature.unsafety.is_some() || contains(block, "unsafe");
+    if let Some(span) = conditional(block.to_token_stream()) {
+        errors.push(Error::new(
+            span,
+            "device code has no `#[cfg]` inside of functions; write `if cfg!(…) { … }`",
+        ));
+    }
+    let closures = closure_params(&signature.generics);
+    translator.type_params.retain(|name| !closures.contains(name));
     let (mut params, mut bindings) = (Vec::new(), Vec::new());
     for (index, input) in signature.inputs.iter().enumerate() {
         match input {
             FnArg::Receiver(receiver) => {
-                translator.declare("self");
+                let is_mut = receiver.reference.is_some() && receiver.mutability.is_some();
+                translator.declare_as("self", if is_mut { Variable::Changed } else { Variable::Value });
                 let own = Ident::new("__self", Span::call_site());
                 // Outside of an `impl` it is a mistake that is reported elsewhere.
                 let Some(own_type) = self_type else { continue };
@@ -85,11 +127,30 @@ pub(crate) fn translate(
                 }
             }
             FnArg::Typed(input) => {
-                let ty = twin_type(&input.ty, self_type, &translator.type_params);
+                let twin_of = |ty: &Type| twin_type(ty, self_type, &translator.type_params);
+                let closure = match &*input.ty {
+                    Type::ImplTrait(given) => {
+                        closure_bound(given.bounds.iter(), &twin_of).map(|bound| quote!(impl #bound))
+                    }
+                    Type::Path(path) => path
+                        .path
+                        .get_ident()
+                        .filter(|name| closures.contains(&name.to_string()))
+                        .map(|name| quote!(#name)),
+                    _ => None,
+                };
+                let ty = closure.clone().unwrap_or_else(|| twin_of(&input.ty));
                 match &*input.pat {
+                    Pat::Ident(pat) if closure.is_some() => {
+                        let name = &pat.ident;
+                        translator.declare_as(&name.to_string(), Variable::Closure);
+                        params.push(quote_spanned!(here(input.ty.span())=> #name: #ty));
+                    }
                     Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
                         let name = &pat.ident;
-                        translator.declare(&name.to_string());
+                        let is_mut = matches!(&*input.ty, Type::Reference(of) if of.mutability.is_some());
+                        let variable = if is_mut { Variable::Changed } else { Variable::Value };
+                        translator.declare_as(&name.to_string(), variable);
                         params.push(quote_spanned!(here(input.ty.span())=> #name: #ty));
                         if pat.mutability.is_some() {
                             bindings.push(quote!(let #name = __k::var(#name);));
@@ -114,7 +175,7 @@ pub(crate) fn translate(
                     "device code cannot return `!`; use `panic!` where it is called",
                 ));
             }
-            (twin_type(ty, self_type, &translator.type_params), is_unit)
+            (twin_type(&with_lifetimes(ty), self_type, &translator.type_params), is_unit)
         }
     };
     let name = signature.ident.to_string();
@@ -156,7 +217,7 @@ pub(crate) fn translate(
     errors.append(&mut translator.errors);
     let body = quote! {
         use ::gridloom::__kernel as __k;
-        use __k::{IteratorMethods as _, RangeMethods as _};
+        use __k::{DefaultTwin as _, IteratorMethods as _, RangeMethods as _};
         #body
     };
     Twin { params, output, body }
@@ -172,6 +233,56 @@ pub(crate) fn quiet() -> TokenStream {
         )]
         #[doc(hidden)]
     }
+}
+
+/// Returns the bound of a closure's twin, if one of the bounds is that of a closure.
+fn closure_bound<'a>(
+    mut bounds: impl Iterator<Item = &'a TypeParamBound>,
+    twin_of: &dyn Fn(&Type) -> TokenStream,
+) -> Option<TokenStream> {
+    bounds.find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        let last = bound.path.segments.last()?;
+        if !["Fn", "FnMut", "FnOnce"].contains(&last.ident.to_string().as_str()) {
+            return None;
+        }
+        let PathArguments::Parenthesized(signature) = &last.arguments else { return None };
+        let inputs = signature.inputs.iter().map(twin_of);
+        let output = match &signature.output {
+            ReturnType::Default => quote!(()),
+            ReturnType::Type(_, ty) => twin_of(ty),
+        };
+        // Recording changes nothing that the closure has.
+        Some(quote!(::core::ops::Fn(#(#inputs),*) -> #output + ::core::marker::Copy))
+    })
+}
+
+/// Returns the bound of each type parameter that is a closure.
+fn closure_bounds(generics: &Generics) -> Vec<(String, TokenStream)> {
+    let params: HashSet<String> = generics.type_params().map(|param| param.ident.to_string()).collect();
+    let twin_of = |ty: &Type| twin_type(ty, None, &params);
+    let mut found = Vec::new();
+    for param in generics.type_params() {
+        found.extend(
+            closure_bound(param.bounds.iter(), &twin_of).map(|bound| (param.ident.to_string(), bound)),
+        );
+    }
+    for predicate in generics.where_clause.iter().flat_map(|clause| &clause.predicates) {
+        if let WherePredicate::Type(predicate) = predicate
+            && let Type::Path(path) = &predicate.bounded_ty
+            && let Some(name) = path.path.get_ident()
+        {
+            found.extend(
+                closure_bound(predicate.bounds.iter(), &twin_of).map(|bound| (name.to_string(), bound)),
+            );
+        }
+    }
+    found
+}
+
+/// Returns the type parameters that are closures.
+fn closure_params(generics: &Generics) -> HashSet<String> {
+    closure_bounds(generics).into_iter().map(|(name, _)| name).collect()
 }
 
 /// What a twin needs of a type that has these bounds.
@@ -192,7 +303,7 @@ fn twin_bounds<'a>(bounds: impl Iterator<Item = &'a TypeParamBound>) -> Vec<Type
                 }
                 _ => None,
             };
-            let right = right.filter(|_| twin != "OpOrd");
+            let right = right.filter(|_| twin != "OpOrd" && twin != "OpEq");
             all.push(syn::parse_quote!(::gridloom::__kernel::#twin #right));
         }
     }
@@ -201,9 +312,15 @@ fn twin_bounds<'a>(bounds: impl Iterator<Item = &'a TypeParamBound>) -> Vec<Type
 
 /// Returns the generics of a twin, with what it needs of its types.
 pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (TokenStream, TokenStream) {
+    let closures = closure_bounds(generics);
+    let is_closure = |name: &str| closures.iter().find(|(closure, _)| closure == name);
     let mut generics = generics.clone();
     for param in &mut generics.params {
         if let GenericParam::Type(param) = param {
+            if let Some((_, bound)) = is_closure(&param.ident.to_string()) {
+                param.bounds = syn::parse_quote!(#bound);
+                continue;
+            }
             if let Some(default) = &param.default {
                 errors.push(Error::new(default.span(), "type parameters of device code have no defaults"));
             }
@@ -213,6 +330,16 @@ pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (To
         }
     }
     if let Some(clause) = &mut generics.where_clause {
+        clause.predicates = std::mem::take(&mut clause.predicates)
+            .into_iter()
+            .filter(|predicate| match predicate {
+                WherePredicate::Type(of) => {
+                    let ty = &of.bounded_ty;
+                    is_closure(&quote!(#ty).to_string()).is_none()
+                }
+                _ => true,
+            })
+            .collect();
         for predicate in &mut clause.predicates {
             if let WherePredicate::Type(predicate) = predicate {
                 let more = twin_bounds(predicate.bounds.iter());
@@ -282,6 +409,14 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
                 errors.push(Error::new(receiver.span(), "a kernel is a function, not a method"));
             }
             FnArg::Typed(input) => {
+                if let Type::ImplTrait(given) = &*input.ty
+                    && closure_bound(given.bounds.iter(), &|_| quote!()).is_some()
+                {
+                    errors.push(Error::new(
+                        input.ty.span(),
+                        "a kernel cannot take `impl Trait`; call the function in the kernel, or choose it by a type parameter with a trait",
+                    ));
+                }
                 if let Type::Reference(reference) = &*input.ty
                     && let (Some(mutability), Type::Slice(_)) = (&reference.mutability, &*reference.elem)
                 {

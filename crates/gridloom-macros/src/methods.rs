@@ -44,8 +44,6 @@ const REFUSED_TRAITS: &[&str] = &[
     "Into",
     "TryFrom",
     "TryInto",
-    "PartialEq",
-    "Eq",
     "PartialOrd",
     "Ord",
     "Hash",
@@ -84,35 +82,84 @@ fn device_operator(block: &ItemImpl, path: &syn::Path, op: &str, method: &str) -
     let (generics, clause) = twin_generics(&block.generics, &mut errors);
     let (op, method) = (format_ident!("{op}"), format_ident!("{method}"));
     let right = right_side(path).map(|ty| crate::tokens::named_self(&ty, Some(own_type)));
-    for item in &block.items {
-        if let ImplItem::Type(output) = item
-            && output.ident == "Output"
-        {
-            let given = crate::tokens::named_self(&output.ty, Some(own_type));
-            if quote!(#given).to_string() != quote!(#own_type).to_string() {
-                errors.push(Error::new(
-                    output.ty.span(),
-                    "an operator of device code has a result of the type of its left side; write a method for this one",
-                ));
-            }
-        }
-    }
+    let output = block.items.iter().find_map(|item| match item {
+        ImplItem::Type(output) if output.ident == "Output" => Some(&output.ty),
+        _ => None,
+    });
     let mut twin = quote!();
     for item in &block.items {
         let ImplItem::Fn(function) = item else { continue };
-        check_signature(&function.sig, &mut errors);
+        let mut signature = function.sig.clone();
+        if let (syn::ReturnType::Type(_, ty), Some(output)) = (&mut signature.output, output)
+            && quote!(#ty).to_string() == quote!(Self::Output).to_string()
+        {
+            **ty = output.clone();
+        }
+        check_signature(&signature, &mut errors);
         let Twin { params, output, body } =
-            translate(&function.sig, &function.block, Some(own_type), &mut errors);
+            translate(&signature, &function.block, Some(own_type), &mut errors);
         twin = quote!(fn #method(#(#params),*) -> #output { #body });
     }
-    let quiet = quiet();
+    if let Some(output) = output {
+        let given = crate::tokens::named_self(output, Some(own_type));
+        if quote!(#given).to_string() != quote!(#own_type).to_string() {
+            errors.push(Error::new(
+                output.span(),
+                "an operator of device code has a result of the type of its left side; write a method for this one",
+            ));
+        }
+    }
     let right = right.map(|right| quote!(<#right>));
+    let quiet = quiet();
     let (errors, twin) = if errors.is_empty() {
         (
             quote!(),
             quote! {
                 #quiet
                 impl #generics ::gridloom::__kernel::#op #right for #own_type #clause { #twin }
+            },
+        )
+    } else {
+        let errors = errors.into_iter().map(Error::into_compile_error);
+        (quote!(#(#errors)*), quote!())
+    };
+    quote!(#block #errors #twin)
+}
+
+/// Expands the equality of a type.
+fn device_equality(block: &ItemImpl) -> TokenStream {
+    let mut errors = Vec::new();
+    let own_type = &*block.self_ty;
+    let (generics, clause) = twin_generics(&block.generics, &mut errors);
+    let mut twin = quote!();
+    for item in &block.items {
+        let ImplItem::Fn(function) = item else { continue };
+        check_signature(&function.sig, &mut errors);
+        let Twin { params, body, .. } =
+            translate(&function.sig, &function.block, Some(own_type), &mut errors);
+        if function.sig.ident != "eq" {
+            errors.push(Error::new(
+                function.sig.ident.span(),
+                "device code has the `eq` of `PartialEq` alone: remove `ne`, which is its opposite",
+            ));
+        }
+        twin = quote! {
+            fn equal(
+                a: ::gridloom::__kernel::V<Self>,
+                b: ::gridloom::__kernel::V<Self>,
+            ) -> ::gridloom::__kernel::V<bool> {
+                let compare = |#(#params),*| { #body };
+                compare(::gridloom::__kernel::refer(a), ::gridloom::__kernel::refer(b))
+            }
+        };
+    }
+    let quiet = quiet();
+    let (errors, twin) = if errors.is_empty() {
+        (
+            quote!(),
+            quote! {
+                #quiet
+                impl #generics ::gridloom::__kernel::OpEq for #own_type #clause { #twin }
             },
         )
     } else {
@@ -268,6 +315,12 @@ fn device_impl(block: ItemImpl) -> TokenStream {
             OPERATORS.iter().chain(ASSIGNING_OPERATORS).find(|(of_rust, ..)| *of_rust == name)
         {
             return device_operator(&block, &path, op, method);
+        }
+        if name == "PartialEq" {
+            return device_equality(&block);
+        }
+        if name == "Eq" {
+            return quote!(#block);
         }
         if REFUSED_TRAITS.contains(&name.as_str()) {
             let error = Error::new(

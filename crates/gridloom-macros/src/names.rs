@@ -94,7 +94,8 @@ pub(crate) fn twin_bound(name: &str) -> Option<&'static str> {
         return Some(twin);
     }
     match name {
-        "PartialEq" | "Eq" | "PartialOrd" | "Ord" => Some("OpOrd"),
+        "PartialEq" | "Eq" => Some("OpEq"),
+        "PartialOrd" | "Ord" => Some("OpOrd"),
         _ => None,
     }
 }

@@ -4,7 +4,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, Token, parenthesized};
+use syn::spanned::Spanned;
+use syn::{Error, Expr, Lit, Token, parenthesized};
 
 /// What a kernel asks for in its attribute.
 #[derive(Default)]
@@ -24,12 +25,16 @@ impl Parse for Options {
             let name: Ident = input.parse().map_err(|error| Error::new(error.span(), USE))?;
             match name.to_string().as_str() {
                 "block" if options.block.is_none() => {
+                    if !input.peek(syn::token::Paren) {
+                        return Err(Error::new(name.span(), USE));
+                    }
                     let inner;
                     parenthesized!(inner in input);
                     let sizes = Punctuated::<Expr, Token![,]>::parse_terminated(&inner)?;
                     if !(1..=3).contains(&sizes.len()) {
                         return Err(Error::new(name.span(), USE));
                     }
+                    check_sizes(&sizes)?;
                     options.block = Some(sizes.into_iter().collect());
                 }
                 "fmad" if !options.is_fused => options.is_fused = true,
@@ -39,11 +44,28 @@ impl Parse for Options {
                 _ => return Err(Error::new(name.span(), USE)),
             }
             if !input.is_empty() {
-                input.parse::<Token![,]>()?;
+                input.parse::<Token![,]>().map_err(|error| Error::new(error.span(), USE))?;
             }
         }
         Ok(options)
     }
+}
+
+/// Refuses sizes that no block has, as far as they are written as numbers.
+fn check_sizes(sizes: &Punctuated<Expr, Token![,]>) -> syn::Result<()> {
+    let mut threads: u64 = 1;
+    for size in sizes {
+        let Expr::Lit(literal) = size else { continue };
+        let number = match &literal.lit {
+            Lit::Int(number) => number.base10_parse::<u64>()?,
+            _ => return Err(Error::new(size.span(), USE)),
+        };
+        threads = threads.saturating_mul(number);
+        if number == 0 || threads > 1024 {
+            return Err(Error::new(size.span(), "a block has from 1 to 1024 threads"));
+        }
+    }
+    Ok(())
 }
 
 impl Options {

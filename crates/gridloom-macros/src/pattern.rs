@@ -8,7 +8,7 @@ use syn::{Expr, Pat};
 use crate::derive_enum::{fields_name, test_name};
 use crate::names;
 use crate::tokens::here;
-use crate::twin::Translator;
+use crate::twin::{Translator, Variable};
 
 /// Returns whether a name in a pattern is that of a constant. Were it another one, the twin would
 /// not compile.
@@ -41,8 +41,8 @@ impl Translator {
         subject: &TokenStream,
         otherwise: Option<&Ident>,
     ) -> TokenStream {
-        let outer =
-            std::mem::replace(&mut self.names, if is_mut(expr) { Names::Parts } else { Names::Values });
+        let names = if self.is_mut(expr) { Names::Parts } else { Names::Values };
+        let outer = std::mem::replace(&mut self.names, names);
         let bindings = self.bind(pat, subject, otherwise);
         self.names = outer;
         bindings
@@ -102,7 +102,8 @@ impl Translator {
                     .as_ref()
                     .map(|(_, sub)| self.bind(sub, subject, otherwise))
                     .unwrap_or_default();
-                self.declare(&name.to_string());
+                let is_part = self.names != Names::Values;
+                self.declare_as(&name.to_string(), if is_part { Variable::Changed } else { Variable::Value });
                 quote_spanned!(here(span)=> #tests let #name = #value;)
             }
             Pat::Lit(_) | Pat::Range(_) | Pat::Path(_) | Pat::Or(_) => match self.test(pat, subject) {
@@ -237,9 +238,7 @@ impl Translator {
                 let test = quote_spanned!(here(span)=> #subject.#is_variant());
                 match self.all(tuple.elems.iter(), &quote!(#subject.#fields)) {
                     None => Some(test),
-                    Some(inner) => {
-                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool, bool>(#test, #inner, 0)))
-                    }
+                    Some(inner) => Some(quote_spanned!(here(span)=> __k::both(#test, #inner))),
                 }
             }
             Pat::Path(path) => {
@@ -270,9 +269,7 @@ impl Translator {
                     }
                 });
                 match (low, high) {
-                    (Some(low), Some(high)) => {
-                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool, bool>(#low, #high, 0)))
-                    }
+                    (Some(low), Some(high)) => Some(quote_spanned!(here(span)=> __k::both(#low, #high))),
                     (low, high) => low.or(high),
                 }
             }
@@ -283,7 +280,7 @@ impl Translator {
                     any = Some(match any {
                         None => case,
                         Some(before) => {
-                            quote_spanned!(here(span)=> __k::bit_or::<bool, bool>(#before, #case, 0))
+                            quote_spanned!(here(span)=> __k::either(#before, #case))
                         }
                     });
                 }
@@ -294,9 +291,7 @@ impl Translator {
                 let some = quote_spanned!(here(span)=> __k::get(&#subject.__some));
                 match tuple.elems.first().and_then(|inner| self.test(inner, &quote!(#subject.__value))) {
                     None => Some(some),
-                    Some(inner) => {
-                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool, bool>(#some, #inner, 0)))
-                    }
+                    Some(inner) => Some(quote_spanned!(here(span)=> __k::both(#some, #inner))),
                 }
             }
             other => {
@@ -327,7 +322,7 @@ impl Translator {
             let Some(part) = self.test(pat, &quote!(#subject.#index)) else { continue };
             all = Some(match all {
                 None => part,
-                Some(before) => quote!(__k::bit_and::<bool, bool>(#before, #part, 0)),
+                Some(before) => quote!(__k::both(#before, #part)),
             });
         }
         all
@@ -339,16 +334,6 @@ fn is_rest(pat: &Pat) -> bool {
     match pat {
         Pat::Rest(_) => true,
         Pat::Ident(name) => name.subpat.as_ref().is_some_and(|(_, sub)| matches!(**sub, Pat::Rest(_))),
-        _ => false,
-    }
-}
-
-/// Returns whether an expression gives something to change: `&mut x`, or the items of `iter_mut`.
-fn is_mut(expr: &Expr) -> bool {
-    match expr {
-        Expr::Paren(paren) => is_mut(&paren.expr),
-        Expr::Reference(reference) => reference.mutability.is_some(),
-        Expr::MethodCall(call) => call.method == "iter_mut" || call.method == "as_mut",
         _ => false,
     }
 }

@@ -71,6 +71,8 @@ fn statements_that_device_code_cannot_have() {
         ("let p = &raw const x;", "device code has no raw addresses"),
         ("let y = if (let Some(z) = f()) == true { 1 } else { 2 };", "`let` in the condition"),
         ("let (a, b);", "gives a pattern its value where it is declared"),
+        ("#[cfg(unix)] let y = 3;", "write `if cfg!(…) { … }`"),
+        ("match x[0] { #[cfg(unix)] 0 => {} _ => {} }", "device code has no `#[cfg]` inside of functions"),
         ("assert!();", "an assertion needs a condition"),
         ("assert_eq!(3);", "this assertion compares two values"),
         ("let y = <Point as Make>::Made { x: 3 };", "names a struct by its path"),
@@ -86,7 +88,8 @@ fn signatures_that_kernels_cannot_have() {
         ("fn k(x: &[f32]) -> f32 { 1.0 }", "write its results to an `Out` parameter"),
         ("async fn k() {}", "device code cannot be `async`"),
         ("extern \"C\" fn k() {}", "remove `extern`"),
-        ("fn k(f: impl Fn(f32) -> f32) {}", "name a type parameter"),
+        ("fn k(f: impl Fn(f32) -> f32) {}", "a kernel cannot take `impl Trait`"),
+        ("fn k(f: impl Copy) {}", "name a type parameter"),
         ("fn k<'a>(x: &'a [f32]) {}", "a kernel has no lifetime parameters"),
         ("fn k(self) {}", "a kernel is a function, not a method"),
         ("fn k(&self) {}", "a kernel is a function, not a method"),
@@ -115,6 +118,8 @@ fn what_cannot_be_device_code() {
         ("impl [f32] { fn f(&self) {} }", "types that are named by a path"),
         ("impl Point { fn f(&self) -> i32 { vec![1]; 3 } }", "device code has no heap"),
         ("fn f(x: i32) -> i32 { f(x - 1) }", "device code cannot be recursive"),
+        ("fn f<T>(x: T) -> T { f::<T>(x) }", "device code cannot be recursive"),
+        ("impl PartialEq for Point { fn ne(&self, other: &Self) -> bool { true } }", "remove `ne`"),
     ] {
         refused(&device(source), says);
     }
@@ -129,6 +134,13 @@ fn arguments_of_the_attributes_are_refused() {
         ("3", "`#[kernel]` takes `block(x)`"),
         ("block()", "`#[kernel]` takes `block(x)`"),
         ("block(1, 2, 3, 4)", "`#[kernel]` takes `block(x)`"),
+        ("block", "`#[kernel]` takes `block(x)`"),
+        ("block = 32", "`#[kernel]` takes `block(x)`"),
+        ("block(\"32\")", "`#[kernel]` takes `block(x)`"),
+        ("block(32) fmad", "`#[kernel]` takes `block(x)`"),
+        ("fmad = true", "`#[kernel]` takes `block(x)`"),
+        ("block(0)", "from 1 to 1024 threads"),
+        ("block(64, 32)", "from 1 to 1024 threads"),
         ("block(8), block(8)", "`block` is given twice"),
         ("fmad, fmad", "`fmad` is given twice"),
     ] {
@@ -244,7 +256,10 @@ fn what_programs_cannot_be() {
         (body("for i in par(0..n) { *left = 3; y[i] = 1.0; }"), "all threads would write `left`"),
         (body("for (i, j) in par((1..n, 0..n)) { y[j * n + i] = 1.0; }"), "start at 0"),
         (body("for i in par((0..n, 0..n)) { y[i] = 1.0; }"), "names one index for each of its ranges"),
-        (body("for i in par(0..n) { assert!(x[i] > 0.0); }"), "goes over the length of one"),
+        (
+            body("match n { 0 => {} k => for i in par(0..n) { y[i] = k as f32; } }"),
+            "has patterns without names",
+        ),
         (
             body("let e = f(*left); for i in par(0..n) { y[i] = e as f32; }"),
             "`e` lives on the device from one kernel to the next",

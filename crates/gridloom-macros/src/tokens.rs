@@ -1,6 +1,6 @@
 //! Queries about code that need only its tokens.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::Type;
 
@@ -12,14 +12,41 @@ pub(crate) fn here(span: Span) -> Span {
 
 /// Returns whether a word is among the tokens.
 pub(crate) fn contains(tokens: impl ToTokens, word: &str) -> bool {
-    fn search(tokens: TokenStream, word: &str) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Ident(ident) => ident == word,
+    find(tokens, word).is_some()
+}
+
+/// Returns the first of these words among the tokens.
+pub(crate) fn find(tokens: impl ToTokens, word: &str) -> Option<Ident> {
+    fn search(tokens: TokenStream, word: &str) -> Option<Ident> {
+        tokens.into_iter().find_map(|token| match token {
+            TokenTree::Ident(ident) if ident == word => Some(ident),
             TokenTree::Group(group) => search(group.stream(), word),
-            _ => false,
+            _ => None,
         })
     }
     search(tokens.into_token_stream(), word)
+}
+
+/// Returns where an attribute `cfg` or `cfg_attr` is among the tokens: the compiler removes what is
+/// behind it after the macro has read it.
+pub(crate) fn conditional(tokens: TokenStream) -> Option<Span> {
+    let mut is_attribute = false;
+    for token in tokens {
+        if let TokenTree::Group(group) = &token {
+            let mut inner = group.stream().into_iter();
+            if is_attribute
+                && let Some(TokenTree::Ident(name)) = inner.next()
+                && (name == "cfg" || name == "cfg_attr")
+            {
+                return Some(name.span());
+            }
+            if let Some(found) = conditional(group.stream()) {
+                return Some(found);
+            }
+        }
+        is_attribute = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '#');
+    }
+    None
 }
 
 /// Returns whether a `break` among the tokens has a value.

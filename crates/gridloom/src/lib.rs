@@ -150,9 +150,28 @@ pub use gridloom_macros::KernelType;
 /// ```
 ///
 /// The attribute also accepts an `impl` of `Add`, `Sub`, `Mul`, `Div`, `Rem` or `Neg` whose result
-/// has the type of the left operand. The operator then works in device code. On a trait and on its
-/// `impl`s, it lets generic device functions call the methods of their bounds. Calls are inlined,
-/// so device functions cannot be recursive.
+/// has the type of the left operand, of `AddAssign` and its kind, and of `PartialEq`. The operator
+/// then works in device code. On a trait and on its `impl`s, it lets generic device functions call the
+/// methods of their bounds. Calls are inlined, so device functions cannot be recursive.
+///
+/// A device function takes closures as `impl Fn(f32) -> f32` or by a type parameter:
+///
+/// ```
+/// use gridloom::{Out, device, kernel};
+///
+/// #[device]
+/// fn integral(f: impl Fn(f32) -> f32, steps: u32) -> f32 {
+///     let width = 1.0 / steps as f32;
+///     (0..steps).map(|k| f((k as f32 + 0.5) * width)).sum::<f32>() * width
+/// }
+///
+/// #[kernel]
+/// fn powers(x: &[f32], out: Out<f32>) {
+///     if let Some((i, out)) = out.mine() {
+///         *out = integral(|t| t * t * x[i], 64);
+///     }
+/// }
+/// ```
 pub use gridloom_macros::device;
 /// Makes a function a kernel.
 ///
@@ -397,6 +416,7 @@ pub use gridloom_macros::kernel;
 /// | `if condition { … } else { … }` | a branch on the device |
 /// | `let n = x.len();` and other values of arguments | computed in each kernel that uses them |
 /// | `let mut pass: u32 = 0;` and other values that the device computes | a variable in device memory |
+/// | `match value { 0 => { … } 1 \| 2 => { … } _ => { … } }` | branches on the device |
 /// | other code | a kernel of one thread |
 ///
 /// A condition is any `bool`. `while *flag != 0` with a parameter `flag: &mut i32` costs least: the
@@ -408,7 +428,8 @@ pub use gridloom_macros::kernel;
 /// A parallel loop writes only the elements at its own index: `a[i]`, or `a[y * width + x]` if the
 /// ranges are `0..width` and `0..height`. It reads an array that it writes only at that index, and
 /// other arrays anywhere. A pass that indexes another element fails the launch, with file and line.
-/// All arrays that a loop writes have as many elements as it has passes.
+/// All arrays that a loop writes have as many elements as it has passes. A loop that changes atomic
+/// numbers alone can have any bounds.
 pub use gridloom_macros::program;
 pub use gridloom_opt::{Optimization, Optimizations, Optimize};
 pub use gridloom_ptx as ptx;

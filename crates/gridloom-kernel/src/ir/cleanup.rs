@@ -49,20 +49,25 @@ fn stored_type(suffix: &str) -> Option<Ty> {
     })
 }
 
-/// Keeps the arrays whose addresses are given to `vprintf`.
-fn keep_printed(list: &[Stmt], elements: &mut [Option<HashMap<i64, Ty>>]) {
+/// Keeps the arrays whose addresses are given to `vprintf`, or are in registers.
+fn keep_addressed(list: &[Stmt], elements: &mut [Option<HashMap<i64, Ty>>]) {
     for stmt in list {
         if let Stmt::Print { arguments: Mem { base: Base::Local(array), .. }, .. } = stmt {
             elements[*array as usize] = None;
         }
-        stmt.inner().into_iter().for_each(|inner| keep_printed(inner, elements));
+        stmt.reads(&mut |operand| {
+            if let Operand::Address(Base::Local(array)) = operand {
+                elements[*array as usize] = None;
+            }
+        });
+        stmt.inner().into_iter().for_each(|inner| keep_addressed(inner, elements));
     }
 }
 
 fn split_arrays(program: &mut Program) {
     // The type at each offset of each array; none for arrays that stay.
     let mut elements: Vec<Option<HashMap<i64, Ty>>> = vec![Some(HashMap::new()); program.locals.len()];
-    keep_printed(&program.body, &mut elements);
+    keep_addressed(&program.body, &mut elements);
     each_inst(&mut program.body, &mut |inst| {
         let Some((array, mem)) = accessed(inst) else { return };
         let slot = &mut elements[array as usize];

@@ -6,6 +6,11 @@
 //! on the host when it is called by its name here. `x.sin()` on the host is the function of the
 //! standard library, whose last bit may differ.
 //!
+//! Two methods differ between devices: on a GPU, `x.exp()` and `x.exp2()` of an `f32` use the
+//! instruction of the GPU for powers of two, as CUDA C++ does, because the exact operations are
+//! twice as many instructions. They are within the same bound. Where the bits matter, call the
+//! function by its name: `math::single::exp(x)` has the same bits everywhere.
+//!
 //! | function | greatest error, `f32` | greatest error, `f64` |
 //! |---|---|---|
 //! | `sqrt`, `mul_add`, `%`, `floor`, `round`, … | none: as Rust defines it | the same |

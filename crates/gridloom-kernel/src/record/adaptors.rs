@@ -5,10 +5,11 @@
 
 use std::ops::{Range, RangeFrom, RangeInclusive};
 
-use crate::ir::Label;
+use crate::ir::{Label, Operand, Ty};
 use crate::out::EachMine2d;
 use crate::record::arithmetic::{Given, OpAdd, OpMul, add, gt, mul, not};
 use crate::record::control::{again, if_begin, if_end, leave, leave_unless, loop_begin, loop_end, loop_step};
+use crate::record::convert::cast;
 use crate::record::iterate::{
     Elements, Iter, Iterate, Parts, Rev, Reversible, Step, StepBy, Stridable, iterate,
 };
@@ -415,7 +416,19 @@ pub trait IteratorMethods: IsIterator {
         Self::Item: Given<T>,
     {
         let line = with(|r| r.line_now());
-        self.fold(V::of_number(0), |sum, item| add(sum, item.given(), line))
+        // The sum of no numbers is the negative zero, to which adding changes nothing. Numbers of half
+        // precision are summed in single precision.
+        let zero = match T::TY {
+            Ty::F32 => V::of(Operand::Imm(Ty::F32, (-0.0f32).to_bits().into())),
+            Ty::F64 => V::of(Operand::Imm(Ty::F64, (-0.0f64).to_bits())),
+            Ty::F16 | Ty::Bf16 => {
+                let sum: V<f32> =
+                    self.fold(lit(-0.0), |sum, item| add(sum, cast::<f32, T>(item.given()), line));
+                return cast(sum);
+            }
+            _ => V::of_number(0),
+        };
+        self.fold(zero, |sum, item| add(sum, item.given(), line))
     }
 
     /// Does what the method of the standard library does.
@@ -424,6 +437,11 @@ pub trait IteratorMethods: IsIterator {
         Self::Item: Given<T>,
     {
         let line = with(|r| r.line_now());
+        if let Ty::F16 | Ty::Bf16 = T::TY {
+            let product: V<f32> =
+                self.fold(lit(1.0), |product, item| mul(product, cast::<f32, T>(item.given()), line));
+            return cast(product);
+        }
         self.fold(V::of_number(1), |product, item| mul(product, item.given(), line))
     }
 

@@ -522,6 +522,16 @@ impl OpNot for bool {
     }
 }
 
+/// `a && b`, where computing `b` does nothing else.
+pub fn both(a: impl Given<bool>, b: impl Given<bool>) -> V<bool> {
+    <bool as OpBitAnd>::bit_and(a.given(), b.given())
+}
+
+/// `a || b`, where computing `b` does nothing else.
+pub fn either(a: impl Given<bool>, b: impl Given<bool>) -> V<bool> {
+    <bool as OpBitOr>::bit_or(a.given(), b.given())
+}
+
 /// Returns the amount of a shift in 32 bits, below the number of bits of the type.
 pub(crate) fn shift_amount(r: &mut Recorder, ty: Ty, by_ty: Ty, by: Operand) -> Operand {
     let mask = Operand::Imm(Ty::U32, u64::from(ty.bits()) - 1);
@@ -588,7 +598,29 @@ pub fn shr<T: Int, U: Int>(a: impl Given<T>, b: impl Given<U>, line: u32) -> V<T
     checked_shift(a.given(), b.given(), line, false)
 }
 
-/// A type whose values can be compared.
+/// A type whose values can be equal.
+#[diagnostic::on_unimplemented(
+    message = "device code cannot compare values of type `{Self}`",
+    note = "compare scalars, or the fields one by one; for `==`, write `#[gridloom::device] impl PartialEq for {Self}` instead of deriving it"
+)]
+pub trait OpEq: KernelType {
+    #[doc(hidden)]
+    fn equal(a: V<Self>, b: V<Self>) -> V<bool>;
+    #[doc(hidden)]
+    fn different(a: V<Self>, b: V<Self>) -> V<bool> {
+        not(Self::equal(a, b))
+    }
+}
+impl<T: OpOrd> OpEq for T {
+    fn equal(a: V<T>, b: V<T>) -> V<bool> {
+        T::compare("setp.eq", a, b)
+    }
+    fn different(a: V<T>, b: V<T>) -> V<bool> {
+        T::compare("setp.ne", a, b)
+    }
+}
+
+/// A type whose values have an order.
 #[diagnostic::on_unimplemented(
     message = "device code cannot compare values of type `{Self}`",
     note = "compare scalars, or the fields one by one"
@@ -652,14 +684,14 @@ macro_rules! comparable {
 comparable!(bool, u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, half::f16, half::bf16, f32, f64);
 
 /// `a == b`.
-pub fn eq<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+pub fn eq<T: OpEq>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
     let (a, b) = (a.given(), b.given());
-    T::compare("setp.eq", a, b)
+    T::equal(a, b)
 }
 /// `a != b`.
-pub fn ne<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
+pub fn ne<T: OpEq>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {
     let (a, b) = (a.given(), b.given());
-    T::compare("setp.ne", a, b)
+    T::different(a, b)
 }
 /// `a < b`.
 pub fn lt<T: OpOrd>(a: impl Given<T>, b: impl Given<T>) -> V<bool> {

@@ -2,7 +2,7 @@
 //! and fast ones.
 
 use crate::ir::{Operand, Ty};
-use crate::math::{double, single};
+use crate::math::double;
 use crate::record::arithmetic::{OpAdd, OpDiv, OpRem, lt};
 use crate::record::convert::cast;
 use crate::record::float_methods::WholeFloat;
@@ -10,6 +10,62 @@ use crate::record::integer_methods::select as select_operand;
 use crate::record::number::{Euclid, Signed};
 use crate::record::recorder::with;
 use crate::record::value::{Scalar, V, lit};
+
+/// The functions of single precision as methods have them: on GPUs, `exp` and `exp2` use the
+/// instruction that approximates powers of two, as those of CUDA C++ do. Computed by IEEE operations
+/// alone, they take twice as many instructions.
+mod single_on_device {
+    use std::f32::consts::LOG2_E;
+
+    use crate::math::single as exact;
+    use crate::record::arithmetic::lt;
+    use crate::record::recorder::{Target, with};
+    use crate::record::value::{V, lit};
+
+    use super::{approx, select};
+
+    pub(super) use crate::math::single::*;
+
+    fn is_for_gpu() -> bool {
+        with(|r| r.target()) == Target::Gpu
+    }
+
+    #[allow(non_camel_case_types, reason = "it stands for the function of that name")]
+    pub(super) struct exp {}
+    impl exp {
+        /// e^x = 2^n · 2^f with n from -126 to 126: what is past these bounds is left in f. The
+        /// result is within 2 ulp, as the instruction is that close and scaling is exact, except
+        /// where the result is subnormal and rounded.
+        pub(super) fn __twin(x: V<f32>) -> V<f32> {
+            if !is_for_gpu() {
+                return exact::exp::__twin(x);
+            }
+            // (n + 126) / 252, between 0 and 1; NaN becomes 0, and is still in f.
+            let place = approx("fma.rn.sat", &[x, lit(LOG2_E / 252.0), lit(0.5)]);
+            // The lowest bits of the sum are the bits of the exponent of 2^n.
+            let shifted = approx("fma.rm", &[place, lit(252.0), lit(12_582_913.0)]);
+            let minus_n = approx("sub.rn", &[lit(12_583_039.0), shifted]);
+            let f = approx("fma.rn", &[x, lit(LOG2_E), minus_n]);
+            let f = approx("fma.rn", &[x, lit(1.925_963e-8), f]);
+            let scale = V::<f32>::from_bits(shifted.to_bits().wrapping_shl(lit(23)));
+            approx("mul.rn", &[approx("ex2.approx.ftz", &[f]), scale])
+        }
+    }
+
+    #[allow(non_camel_case_types, reason = "it stands for the function of that name")]
+    pub(super) struct exp2 {}
+    impl exp2 {
+        pub(super) fn __twin(x: V<f32>) -> V<f32> {
+            if !is_for_gpu() {
+                return exact::exp2::__twin(x);
+            }
+            // The instruction has no subnormal results: such a one is a product of two roots.
+            let is_small = lt(x, lit(-126.0));
+            let power = approx("ex2.approx.ftz", &[select(is_small, approx("mul.rn", &[x, lit(0.5)]), x)]);
+            select(is_small, approx("mul.rn", &[power, power]), power)
+        }
+    }
+}
 
 /// One of two values, without a branch.
 pub fn select<T: Scalar>(cond: V<bool>, a: V<T>, b: V<T>) -> V<T> {
@@ -32,7 +88,7 @@ macro_rules! functions {
             #[doc(hidden)]
             fn number(value: f64) -> V<Self>;
         }
-        functions!(f32, single; $($one),*; $($two),*);
+        functions!(f32, single_on_device; $($one),*; $($two),*);
         functions!(f64, double; $($one),*; $($two),*);
 
         impl<T: Elementary> V<T> {

@@ -223,6 +223,27 @@ macro_rules! half_conversions {
     ($($t:ty),*) => {$(
         impl V<$t> {
             /// As the function of the `half` crate.
+            pub fn to_bits(self) -> V<u16> {
+                with(|r| {
+                    let value = self.operand(r);
+                    V::of(match value {
+                        Operand::Imm(_, bits) => Operand::Imm(Ty::U16, bits),
+                        value => r.compute("cvt", "u32.u16", Ty::U16, &[value]),
+                    })
+                })
+            }
+            /// Does what the function of that type does.
+            pub fn from_bits(bits: V<u16>) -> V<$t> {
+                with(|r| {
+                    let ty = <$t as Scalar>::TY;
+                    let value = bits.operand(r);
+                    V::of(match value {
+                        Operand::Imm(_, bits) => Operand::Imm(ty, bits),
+                        value => r.compute("cvt", "u16.u32", ty, &[value]),
+                    })
+                })
+            }
+            /// Does what the function of that type does.
             pub fn from_f32(value: V<f32>) -> V<$t> {
                 super::convert::cast(value)
             }
@@ -239,6 +260,14 @@ macro_rules! half_conversions {
 }
 half_conversions!(half::f16, half::bf16);
 
+/// `min` and `max` of half precision, which choose between zeros as the `half` crate does.
+fn of_halves(r: &mut Recorder, order: &'static str, ty: Ty, a: Operand, b: Operand) -> Operand {
+    let is_past = compare(r, order, ty, b, a);
+    let is_number = compare(r, "setp.eq", ty, a, a);
+    let kept = select(r, ty, is_past, b, a);
+    select(r, ty, is_number, kept, b)
+}
+
 macro_rules! bounded {
     ($($t:ty),*) => {$(
         impl Bounded for $t {
@@ -246,12 +275,18 @@ macro_rules! bounded {
             fn min(a: V<Self>, b: V<Self>) -> V<Self> {
                 with(|r| {
                     let (a, b) = (a.operand(r), b.operand(r));
+                    if let Ty::F16 | Ty::Bf16 = Self::TY {
+                        return V::of(of_halves(r, "setp.lt", Self::TY, a, b));
+                    }
                     V::of(floating(r, "min", Self::TY, &[a, b]))
                 })
             }
             fn max(a: V<Self>, b: V<Self>) -> V<Self> {
                 with(|r| {
                     let (a, b) = (a.operand(r), b.operand(r));
+                    if let Ty::F16 | Ty::Bf16 = Self::TY {
+                        return V::of(of_halves(r, "setp.gt", Self::TY, a, b));
+                    }
                     V::of(floating(r, "max", Self::TY, &[a, b]))
                 })
             }

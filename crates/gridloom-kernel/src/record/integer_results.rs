@@ -6,6 +6,7 @@ use crate::record::arithmetic::{
     Int, Op, OpNeg, OpOrd, bit_and, compare, eq, least, lt, ne, not, overflowing,
 };
 use crate::record::control::{if_begin, if_end, leave_unless, loop_begin, loop_end, loop_step};
+use crate::record::convert::cast;
 use crate::record::elementary::select;
 use crate::record::integer_methods::Unsigned;
 use crate::record::recorder::with;
@@ -183,6 +184,30 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
         T::add(ones, number(1))
     }
     /// As the method of Rust, for integers without a sign.
+    pub fn checked_next_power_of_two(self) -> Opt<V<T>> {
+        let below = select(lt(self, number(1)), number(0), self.wrapping_sub(number(1)));
+        let zeros = below.leading_zeros();
+        let ones = number::<T>(0).wrapping_sub(number(1)).wrapping_shr(zeros);
+        let ones = select(eq(zeros, lit(T::TY.bits())), number(0), ones);
+        let power = ones.wrapping_add(number(1));
+        Opt { __some: ne(power, number(0)), __value: power }
+    }
+    /// Does what the method of the standard library does. Fails the launch where the number is not
+    /// positive.
+    pub fn ilog10(self) -> V<u32> {
+        let line = with(|r| r.line_now());
+        let message = "argument of integer logarithm must be positive";
+        crate::record::control::require(lt(number(0), self), message, line);
+        let (left, count) = (var(self), var(lit(0u32)));
+        let around = loop_begin();
+        leave_unless(around, not(lt(get(&left), number(10))));
+        left.assign(divide("div", get(&left), number(10)));
+        loop_step();
+        count.assign(get(&count).wrapping_add(lit(1)));
+        loop_end(around);
+        get(&count)
+    }
+    /// As the method of Rust, for integers without a sign.
     pub fn is_multiple_of(self, of: V<T>) -> V<bool> {
         let (fits, by) = divisor(self, of, false);
         let rest = select(fits, divide("rem", self, by), self);
@@ -255,3 +280,56 @@ impl<T: Int + Unsigned + OpNeg + OpOrd> V<T> {
         select(eq(self, V::of(least(T::TY))), most, self.wrapping_abs())
     }
 }
+
+/// Sums of integers with and without a sign.
+macro_rules! with_sign {
+    ($($unsigned:ty, $signed:ty;)*) => {$(
+        impl V<$unsigned> {
+            /// Does what the method of the standard library does.
+            pub fn wrapping_add_signed(self, other: V<$signed>) -> Self {
+                self.wrapping_add(cast(other))
+            }
+            /// Does what the method of the standard library does.
+            pub fn checked_add_signed(self, other: V<$signed>) -> Opt<Self> {
+                let sum = self.wrapping_add_signed(other);
+                Opt { __some: eq(lt(sum, self), lt(other, lit(0))), __value: sum }
+            }
+            /// Does what the method of the standard library does.
+            pub fn saturating_add_signed(self, other: V<$signed>) -> Self {
+                let sum = self.checked_add_signed(other);
+                select(sum.__some, sum.__value, select(lt(other, lit(0)), lit(0), lit(<$unsigned>::MAX)))
+            }
+        }
+        impl V<$signed> {
+            /// Does what the method of the standard library does.
+            pub fn wrapping_add_unsigned(self, other: V<$unsigned>) -> Self {
+                self.wrapping_add(cast(other))
+            }
+            /// Does what the method of the standard library does.
+            pub fn wrapping_sub_unsigned(self, other: V<$unsigned>) -> Self {
+                self.wrapping_sub(cast(other))
+            }
+            /// Does what the method of the standard library does.
+            pub fn checked_add_unsigned(self, other: V<$unsigned>) -> Opt<Self> {
+                let sum = self.wrapping_add_unsigned(other);
+                Opt { __some: not(lt(sum, self)), __value: sum }
+            }
+            /// Does what the method of the standard library does.
+            pub fn checked_sub_unsigned(self, other: V<$unsigned>) -> Opt<Self> {
+                let difference = self.wrapping_sub_unsigned(other);
+                Opt { __some: not(lt(self, difference)), __value: difference }
+            }
+            /// Does what the method of the standard library does.
+            pub fn saturating_add_unsigned(self, other: V<$unsigned>) -> Self {
+                let sum = self.checked_add_unsigned(other);
+                select(sum.__some, sum.__value, lit(<$signed>::MAX))
+            }
+            /// Does what the method of the standard library does.
+            pub fn saturating_sub_unsigned(self, other: V<$unsigned>) -> Self {
+                let difference = self.checked_sub_unsigned(other);
+                select(difference.__some, difference.__value, lit(<$signed>::MIN))
+            }
+        }
+    )*};
+}
+with_sign!(u8, i8; u16, i16; u32, i32; u64, i64; usize, isize;);

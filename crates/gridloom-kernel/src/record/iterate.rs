@@ -363,6 +363,11 @@ impl<T: SliceElement> Slice<T> {
     }
 
     /// Does what the method of the standard library does.
+    pub fn chunks_exact_mut(self, size: V<usize>) -> Parts<T> {
+        self.chunks_exact(size)
+    }
+
+    /// Does what the method of the standard library does.
     pub fn chunks_exact(self, size: V<usize>) -> Parts<T> {
         let line = current_line();
         super::control::require(not(eq(size, lit(0))), "chunk size must be non-zero", line);
@@ -513,7 +518,7 @@ impl<T: KernelType, const N: usize> Iterate for V<[T; N]> {
     type Item = V<T>;
 
     fn start(self) -> Self::State {
-        (self.get(), var(lit(0)))
+        (Twin::get(&self), var(lit(0)))
     }
 
     fn next((array, now): &Self::State, around: Label) -> V<T> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 
 use crate::ir::{ShapeRules, cleanup, optimize, print, uniform};
-use crate::record::recorder::{Abandoned, RecordError, finish, start};
+use crate::record::recorder::{Abandoned, RecordError, Target, finish, start};
 
 /// A kernel as it was recorded.
 #[derive(Debug)]
@@ -21,27 +21,34 @@ pub struct Recorded {
     pub rules: ShapeRules,
 }
 
-static RECORDED: LazyLock<Mutex<HashMap<(TypeId, bool), Arc<Recorded>>>> = LazyLock::new(Mutex::default);
+static RECORDED: LazyLock<Mutex<HashMap<(TypeId, bool, Target), Arc<Recorded>>>> =
+    LazyLock::new(Mutex::default);
 
-/// Returns the kernel of an instance, with its indices checked or not. `record` is called where it
+/// Returns the kernel of an instance for some devices, with its indices checked or not. `record` is called where it
 /// was not recorded before.
 pub fn record_kernel(
     instance: TypeId,
     is_unchecked: bool,
+    target: Target,
     name: &str,
     record: fn(),
 ) -> Result<Arc<Recorded>, RecordError> {
-    let instance = (instance, is_unchecked);
+    let instance = (instance, is_unchecked, target);
     if let Some(known) = RECORDED.lock().get(&instance) {
         return Ok(known.clone());
     }
-    let recorded = Arc::new(record_anew(is_unchecked, name, &record)?);
+    let recorded = Arc::new(record_anew(is_unchecked, target, name, &record)?);
     Ok(RECORDED.lock().entry(instance).or_insert(recorded).clone())
 }
 
 /// Records a kernel, whether it was recorded before or not.
-pub fn record_anew(is_unchecked: bool, name: &str, record: &dyn Fn()) -> Result<Recorded, RecordError> {
-    let before = start(name, is_unchecked);
+pub fn record_anew(
+    is_unchecked: bool,
+    target: Target,
+    name: &str,
+    record: &dyn Fn(),
+) -> Result<Recorded, RecordError> {
+    let before = start(name, is_unchecked, target);
     let ended = catch_unwind(AssertUnwindSafe(record));
     let program = finish(before);
     match ended {

@@ -1,7 +1,7 @@
 //! Recording of slices and arrays.
 
 use std::marker::PhantomData;
-use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::ir::{Base, Mem, Operand, Space, Ty};
 use crate::record::arithmetic::{Op, compare, wrapping};
@@ -66,6 +66,7 @@ impl<T> Var for Slice<T> {
                 let base = from.base.operand(r);
                 let op = match space {
                     Space::Shared | Space::SharedRead => "cvta.shared",
+                    Space::Local => "cvta.local",
                     _ => "cvta.global",
                 };
                 V::of(r.compute(op, "u64", Ty::U64, &[base]))
@@ -292,6 +293,13 @@ impl<T: SliceElement> SliceIndex<T> for RangeInclusive<V<usize>> {
         slice.checked_part(start, behind, what)
     }
 }
+impl<T: SliceElement> SliceIndex<T> for RangeToInclusive<V<usize>> {
+    type Part = Slice<T>;
+
+    fn part(self, slice: Slice<T>, what: &str) -> Slice<T> {
+        SliceIndex::part(super::value::lit(0)..=self.end, slice, what)
+    }
+}
 impl<T: SliceElement> SliceIndex<T> for RangeFull {
     type Part = Slice<T>;
 
@@ -347,8 +355,8 @@ unsafe impl<T: KernelType, const N: usize> KernelType for [T; N] {
         variable
     }
 
-    fn stamp(_: &ArrayHandle) -> u64 {
-        with(|r| r.stores())
+    fn stamp(handle: &ArrayHandle) -> u64 {
+        with(|r| r.stores_to(&handle.mem))
     }
 
     fn receiver(handle: &ArrayHandle) -> ArrayHandle {
@@ -390,20 +398,67 @@ fn each_index(count: usize, act: impl Fn(V<usize>)) {
     loop_end(around);
 }
 
-/// An index of an array of a thread.
+/// What an array of a thread can be indexed with.
 #[diagnostic::on_unimplemented(
     message = "device code cannot index an array of a thread with `{Self}`",
-    note = "index one element with a `usize`, or go over a part with `array.iter().skip(from).take(count)`"
+    note = "index one element with a `usize`, or take a part with a range of `usize`"
 )]
-pub trait ArrayIndex {
+pub trait ArrayIndex<T: KernelType> {
     #[doc(hidden)]
-    fn index(self) -> V<usize>;
+    type Part;
+    #[doc(hidden)]
+    fn part<const N: usize>(self, array: V<[T; N]>, what: &str) -> Self::Part;
 }
 
-impl ArrayIndex for V<usize> {
-    fn index(self) -> V<usize> {
+impl<T: KernelType> ArrayIndex<T> for V<usize> {
+    type Part = V<T>;
+
+    fn part<const N: usize>(self, array: V<[T; N]>, what: &str) -> V<T> {
+        array.checked_place(self, what)
+    }
+}
+
+macro_rules! parts_of_arrays {
+    ($($range:ty),*) => {$(
+        impl<T: KernelType> ArrayIndex<T> for $range {
+            type Part = Slice<T>;
+
+            fn part<const N: usize>(self, array: V<[T; N]>, what: &str) -> Slice<T> {
+                SliceIndex::part(self, array.as_slice(), what)
+            }
+        }
+    )*};
+}
+parts_of_arrays!(
+    Range<V<usize>>,
+    RangeFrom<V<usize>>,
+    RangeTo<V<usize>>,
+    RangeInclusive<V<usize>>,
+    RangeToInclusive<V<usize>>,
+    RangeFull
+);
+
+/// What a reference becomes where a function takes it: a reference to an array becomes a slice where
+/// a slice is asked for.
+#[diagnostic::on_unimplemented(message = "`{Self}` cannot be passed as `{To}` in device code")]
+pub trait PassedAs<To> {
+    #[doc(hidden)]
+    fn passed(self) -> To;
+}
+impl<X> PassedAs<R<X>> for R<X> {
+    fn passed(self) -> R<X> {
         self
     }
+}
+impl<T: KernelType, const N: usize> PassedAs<Slice<T>> for R<V<[T; N]>> {
+    fn passed(self) -> Slice<T> {
+        self.__place.as_slice()
+    }
+}
+
+/// Returns a reference as a function takes it.
+pub fn passed<X: PassedAs<To>, To>(reference: X) -> To {
+    reference.passed()
 }
 
 impl<T: KernelType, const N: usize> V<[T; N]> {
@@ -434,6 +489,34 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
         })
     }
 
+    /// Returns the memory of the array.
+    pub fn as_slice(self) -> Slice<T> {
+        let mut mem = self.__handle.mem;
+        if mem.space == Space::Param {
+            mem = <[T; N]>::get(&self.__handle).mem;
+        }
+        with(|r| {
+            r.note_address(mem.base);
+            let start = match mem.base {
+                // Addresses in the memory of a block have 32 bits.
+                Base::Reg(reg) if r.program.regs[reg.0 as usize].bits() == 32 => {
+                    r.compute("cvt", "u64.u32", Ty::U64, &[Operand::Reg(reg)])
+                }
+                Base::Reg(reg) => Operand::Reg(reg),
+                base => r.compute("mov", "u64", Ty::U64, &[Operand::Address(base)]),
+            };
+            let start = match mem.index {
+                Some(index) => wrapping(r, Op::Add, Ty::U64, start, Operand::Reg(index)),
+                None => start,
+            };
+            let start = match mem.offset {
+                0 => start,
+                offset => wrapping(r, Op::Add, Ty::U64, start, Operand::Imm(Ty::U64, offset as u64)),
+            };
+            Slice::new(mem.space, V::of(start), super::value::lit(N))
+        })
+    }
+
     /// Returns whether a pattern has the length of the array, which the compiler has checked.
     pub fn __fits(self, _: usize, _: bool) -> V<bool> {
         super::value::lit(true)
@@ -451,9 +534,9 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
     }
 
     /// `array[index]`.
-    pub fn __at<I: ArrayIndex>(self, index: I, line: u32, what: &str) -> V<T> {
+    pub fn __at<I: ArrayIndex<T>>(self, index: I, line: u32, what: &str) -> I::Part {
         with(|r| r.at(line));
-        self.checked_place(index.index(), what)
+        index.part(self, what)
     }
 
     fn checked_place(self, index: V<usize>, what: &str) -> V<T> {
@@ -481,26 +564,134 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
     }
 
     /// Does what the method of the standard library does.
-    #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
     pub fn len(self) -> V<usize> {
         super::value::lit(N)
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn is_empty(self) -> V<bool> {
+        super::value::lit(N == 0)
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn get(self, index: V<usize>) -> Opt<R<V<T>>> {
+        let is_inside = super::arithmetic::lt(index, self.len());
+        // Nothing is accessed until the option is looked at.
+        Opt { __some: is_inside, __value: R { __place: self.place_of(index) } }
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn get_mut(self, index: V<usize>) -> Opt<R<V<T>>> {
+        self.get(index)
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn first(self) -> Opt<R<V<T>>> {
+        self.get(super::value::lit(0))
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn last(self) -> Opt<R<V<T>>> {
+        self.get(super::value::lit(N.wrapping_sub(1)))
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn fill(self, value: V<T>) {
+        let value = value.get();
+        each_index(N, |index| self.place_of(index).assign(value));
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn map<U: KernelType>(self, to: impl Fn(V<T>) -> V<U>) -> V<[U; N]> {
+        let from = self.get_value();
+        let mapped: V<[U; N]> = V::new(ArrayHandle { is_temporary: true, ..<[U; N]>::declare() });
+        each_index(N, |index| mapped.place_of(index).assign(to(from.place_of(index).get())));
+        mapped
+    }
+
+    fn get_value(&self) -> Self {
+        V::new(<[T; N]>::get(&self.__handle))
+    }
+}
+
+/// Methods that an array has from slices.
+macro_rules! methods_of_slices {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
+        impl<T: KernelType, const N: usize> V<[T; N]> {
+            $(
+                /// Does what the method of the standard library does.
+                pub fn $name(self $(, $arg: $ty)*) -> $result {
+                    self.as_slice().$name($($arg),*)
+                }
+            )*
+        }
+    };
+}
+methods_of_slices! {
+    reverse() -> ();
+    copy_from_slice(from: Slice<T>) -> ();
+    split_at(middle: V<usize>) -> (Slice<T>, Slice<T>);
+    split_at_mut(middle: V<usize>) -> (Slice<T>, Slice<T>);
+    windows(size: V<usize>) -> super::iterate::Parts<T>;
+    chunks_exact(size: V<usize>) -> super::iterate::Parts<T>;
+    chunks_exact_mut(size: V<usize>) -> super::iterate::Parts<T>;
+}
+
+impl<T: KernelType + super::arithmetic::OpEq, const N: usize> V<[T; N]> {
+    /// Does what the method of the standard library does.
+    pub fn contains(self, value: R<V<T>>) -> V<bool> {
+        self.as_slice().contains(value)
+    }
+}
+
+impl<T: super::arithmetic::OpEq, const N: usize> super::arithmetic::OpEq for [T; N] {
+    fn equal(a: V<Self>, b: V<Self>) -> V<bool> {
+        use super::control::{if_begin, if_end};
+        let (a, b) = (a.get_value(), b.get_value());
+        let is_equal: V<bool> = super::value::var(super::value::lit(true));
+        each_index(N, |index| {
+            let still = if_begin(is_equal.get());
+            is_equal.assign(T::equal(a.place_of(index).get(), b.place_of(index).get()));
+            if_end(still);
+        });
+        is_equal.get()
+    }
+}
+
+/// What an array can be made of.
+#[diagnostic::on_unimplemented(
+    message = "device code has no arrays of `{Self}`",
+    note = "elements are scalars, arrays, and structs and enums with `#[derive(KernelType)]`; use a struct instead of a tuple or an option, and values instead of references"
+)]
+pub trait ArrayElement {
+    /// The type of the element.
+    type Of: KernelType;
+    #[doc(hidden)]
+    fn value(self) -> V<Self::Of>;
+}
+impl<T: KernelType> ArrayElement for V<T> {
+    type Of = T;
+
+    fn value(self) -> V<T> {
+        self
     }
 }
 
 /// `[a, b, c]`.
-pub fn array<T: KernelType, const N: usize>(values: [V<T>; N]) -> V<[T; N]> {
-    let handle = <[T; N]>::declare();
-    let array: V<[T; N]> = V::new(ArrayHandle { is_temporary: true, ..handle });
+pub fn array<X: ArrayElement, const N: usize>(values: [X; N]) -> V<[X::Of; N]> {
+    let handle = <[X::Of; N]>::declare();
+    let array: V<[X::Of; N]> = V::new(ArrayHandle { is_temporary: true, ..handle });
     for (index, value) in values.into_iter().enumerate() {
-        array.place_of(super::value::lit(index)).assign(value);
+        array.place_of(super::value::lit(index)).assign(value.value());
     }
     array
 }
 
 /// `[value; N]`.
-pub fn repeat<T: KernelType, const N: usize>(value: V<T>) -> V<[T; N]> {
-    let handle = <[T; N]>::declare();
-    let array: V<[T; N]> = V::new(ArrayHandle { is_temporary: true, ..handle });
+pub fn repeat<X: ArrayElement, const N: usize>(value: X) -> V<[X::Of; N]> {
+    let value = value.value();
+    let handle = <[X::Of; N]>::declare();
+    let array: V<[X::Of; N]> = V::new(ArrayHandle { is_temporary: true, ..handle });
     each_index(N, |index| array.place_of(index).assign(value));
     array
 }

@@ -41,17 +41,20 @@ pub use iterate::{
     Elements, Iter, Iterate, Loop, Parts, RangeMethods, Rev, Reversible, Step, StepBy, Stridable, iterate,
 };
 pub use kernel::{Recorded, record_anew, record_kernel};
-pub use memory::{ArrayHandle, Slice, SliceElement, SliceIndex, array, repeat};
+pub use memory::{
+    ArrayElement, ArrayHandle, ArrayIndex, PassedAs, Slice, SliceElement, SliceIndex, array, passed, repeat,
+};
 pub use number::{Bounded, Euclid, Signed};
 pub use output::{Printed, print, printed};
 pub use param::{Conditional, KernelParam, Read, Share, Value, Write, fuse_products, param, require_block};
 pub use passes::{Passes, has_pass, nth_pass};
-pub use recorder::{Entered, RecordError, at, enter};
+pub use recorder::{Entered, RecordError, Target, at, enter};
 pub use slice_parts::RestOfArray;
 pub use value::{
-    Cast, Constant, Dereference, KernelType, Opt, Phantom, R, SameFunction, Scalar, ScalarHandle, Twin,
-    Typed, V, Var, assign, constant, declare, deref, fresh_like, get, is_of_standard_library, lit, never,
-    none, of_handle, phantom, receiver, refer, replace, some, stamp, swap, unchanged, var,
+    Cast, Constant, DefaultTwin, Dereference, KernelType, Opt, Phantom, R, SameFunction, Scalar,
+    ScalarHandle, Twin, Typed, V, Var, assign, captured, constant, declare, deref, fresh_like, get,
+    is_of_standard_library, lit, never, none, of_handle, phantom, receiver, refer, replace, some, stamp,
+    swap, unchanged, var,
 };
 
 pub use crate::ir::{Label, Mem};

@@ -62,6 +62,33 @@ impl<X: Var> Opt<X> {
     }
 
     /// Does what the method of the standard library does.
+    pub fn xor(self, other: Opt<X>) -> Opt<X> {
+        let result = Opt::declare();
+        let (first, second) = (self.get(), other.get());
+        let some = if_begin(first.__some);
+        result.assign(first);
+        else_begin();
+        result.assign(second);
+        if_else_end(some);
+        let is_one = super::arithmetic::ne(first.__some, second.__some);
+        Opt { __some: is_one, __value: result.__value }
+    }
+
+    /// Does what the method of the standard library does: the variable has none then.
+    pub fn take(self) -> Opt<X> {
+        let before = self.get();
+        self.__some.assign(super::value::lit(false));
+        before
+    }
+
+    /// Does what the method of the standard library does: the variable has the value then.
+    pub fn replace(self, value: X) -> Opt<X> {
+        let before = self.get();
+        self.assign(Opt { __some: super::value::lit(true), __value: value });
+        before
+    }
+
+    /// Does what the method of the standard library does.
     pub fn filter(self, holds: impl FnOnce(R<X>) -> V<bool>) -> Opt<X> {
         let result: Opt<X> = Opt { __some: V::declare(), __value: self.__value.get() };
         result.__some.assign(lit(false));

@@ -1,13 +1,23 @@
 //! The state of a recording. A thread records one kernel at a time.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::ir::{
     Array, Base, Effect, Inst, Label, Mem, Operand, Program, Reached, Reg, Site, SiteInfo, Space, Stmt, Ty,
 };
 use crate::record::value::ScalarHandle;
+
+/// The devices that a kernel is recorded for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Any device.
+    #[default]
+    Any,
+    /// GPUs, which approximate some functions with an instruction of their own.
+    Gpu,
+}
 
 /// Why a kernel cannot be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,12 +63,17 @@ pub(crate) struct Recorder {
     labels: u32,
     /// Whether indices are promised to be in range.
     is_unchecked: bool,
+    target: Target,
     /// How many loops are open.
     loops: u32,
     sites: HashMap<SiteInfo, Site>,
     /// How often each variable was written, and memory.
     writes: HashMap<Reg, u64>,
     stores: u64,
+    /// How many of the stores were to each array of the thread, by its name.
+    stores_of: HashMap<u32, u64>,
+    /// The arrays of the thread whose addresses were taken, so that slices write them too.
+    addressed: HashSet<u32>,
     /// How each parameter is shared out among the threads.
     claims: HashMap<u32, (&'static str, Operand)>,
     heights: HashMap<u32, Operand>,
@@ -79,8 +94,8 @@ pub(crate) fn with<R>(act: impl FnOnce(&mut Recorder) -> R) -> R {
 }
 
 /// Starts a recording. Returns what was being recorded before.
-pub(crate) fn start(name: &str, is_unchecked: bool) -> Option<Recorder> {
-    let mut recorder = Recorder { open: vec![Vec::new()], is_unchecked, ..Recorder::default() };
+pub(crate) fn start(name: &str, is_unchecked: bool, target: Target) -> Option<Recorder> {
+    let mut recorder = Recorder { open: vec![Vec::new()], is_unchecked, target, ..Recorder::default() };
     // PTX has no letters but those of ASCII in its names.
     recorder.program.name = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     RECORDER.replace(Some(recorder))
@@ -209,6 +224,10 @@ impl Recorder {
         }
     }
 
+    pub(crate) fn target(&self) -> Target {
+        self.target
+    }
+
     /// Notes that memory is written.
     pub(crate) fn note_stores(&mut self) {
         self.stores += 1;
@@ -286,7 +305,12 @@ impl Recorder {
     pub(crate) fn note_write(&mut self, place: &ScalarHandle) {
         match place {
             ScalarHandle::Var(reg) => *self.writes.entry(*reg).or_default() += 1,
-            ScalarHandle::Mem(_) => self.stores += 1,
+            ScalarHandle::Mem(mem) => {
+                self.stores += 1;
+                if let Base::Local(array) = mem.base {
+                    *self.stores_of.entry(array).or_default() += 1;
+                }
+            }
             _ => {}
         }
     }
@@ -295,13 +319,26 @@ impl Recorder {
     pub(crate) fn stamp(&self, place: &ScalarHandle) -> u64 {
         match place {
             ScalarHandle::Var(reg) => self.writes.get(reg).copied().unwrap_or_default(),
-            ScalarHandle::Mem(_) => self.stores,
+            ScalarHandle::Mem(mem) => self.stores_to(mem),
             _ => 0,
         }
     }
 
-    pub(crate) fn stores(&self) -> u64 {
-        self.stores
+    /// Returns how many stores there were that may have written a place.
+    pub(crate) fn stores_to(&self, mem: &Mem) -> u64 {
+        match mem.base {
+            Base::Local(array) if !self.addressed.contains(&array) => {
+                self.stores_of.get(&array).copied().unwrap_or_default()
+            }
+            _ => self.stores,
+        }
+    }
+
+    /// Notes that the address of an array is taken.
+    pub(crate) fn note_address(&mut self, base: Base) {
+        if let Base::Local(array) = base {
+            self.addressed.insert(array);
+        }
     }
 
     /// Notes how a parameter is shared out. Returns whether it is so everywhere.

@@ -1,11 +1,13 @@
 //! Recording of patterns of slices, and of the methods that divide a slice.
 
-use crate::record::arithmetic::{OpOrd, eq, ge, le};
-use crate::record::control::{if_begin, if_end, leave, require};
+use crate::record::arithmetic::{OpEq, add, eq, ge, le, lt};
+use crate::record::control::{
+    if_begin, if_end, leave, leave_unless, loop_begin, loop_end, loop_step, require,
+};
 use crate::record::iterate::iterate;
 use crate::record::memory::{Slice, SliceElement};
 use crate::record::recorder::with;
-use crate::record::value::{KernelType, Opt, R, V, assign, get, lit, var};
+use crate::record::value::{KernelType, Opt, R, V, Var, assign, get, lit, var};
 
 impl<T: SliceElement> Slice<T> {
     /// Returns whether a pattern of so many elements fits, or one of at least so many.
@@ -46,6 +48,26 @@ impl<T: SliceElement> Slice<T> {
     }
 
     /// Does what the method of the standard library does.
+    pub fn split_at_mut(self, middle: V<usize>) -> (Slice<T>, Slice<T>) {
+        self.split_at(middle)
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn get_mut(self, index: V<usize>) -> Opt<R<T::Element>> {
+        self.get(index)
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn first_mut(self) -> Opt<R<T::Element>> {
+        self.first()
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn last_mut(self) -> Opt<R<T::Element>> {
+        self.last()
+    }
+
+    /// Does what the method of the standard library does.
     pub fn split_first(self) -> Opt<(R<T::Element>, Slice<T>)> {
         // An empty slice has no rest, and nobody looks at it.
         let rest = self.part_of(lit(1), self.len().saturating_sub(lit(1)));
@@ -59,7 +81,7 @@ impl<T: SliceElement> Slice<T> {
     }
 }
 
-impl<T: KernelType + OpOrd> Slice<T> {
+impl<T: KernelType + OpEq> Slice<T> {
     /// Does what the method of the standard library does.
     pub fn contains(self, value: R<V<T>>) -> V<bool> {
         let (value, found): (V<T>, V<bool>) = (get(&value.__place), var(lit(false)));
@@ -82,6 +104,35 @@ impl<T: KernelType> Slice<T> {
         let (first, second) = (get(&a), get(&b));
         assign(&a, second);
         assign(&b, first);
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn reverse(self) {
+        let (low, high): (V<usize>, V<usize>) = (var(lit(0)), var(self.len()));
+        let around = loop_begin();
+        // Elements are left to swap while there are two of them.
+        leave_unless(around, lt(add(get(&low), lit(1), 0), get(&high)));
+        high.assign(get(&high).wrapping_sub(lit(1)));
+        let (a, b) = (self.unchecked(get(&low)), self.unchecked(get(&high)));
+        let (first, second) = (get(&a), get(&b));
+        assign(&a, second);
+        assign(&b, first);
+        loop_step();
+        low.assign(get(&low).wrapping_add(lit(1)));
+        loop_end(around);
+    }
+
+    /// Does what the method of the standard library does.
+    pub fn copy_from_slice(self, from: Slice<T>) {
+        let message = "copy_from_slice: source slice length does not match destination slice length";
+        require(eq(self.len(), from.len()), message, with(|r| r.line_now()));
+        let index: V<usize> = var(lit(0));
+        let around = loop_begin();
+        leave_unless(around, lt(get(&index), self.len()));
+        assign(&self.unchecked(get(&index)), get(&from.unchecked(get(&index))));
+        loop_step();
+        index.assign(get(&index).wrapping_add(lit(1)));
+        loop_end(around);
     }
 
     /// Does what the method of the standard library does.

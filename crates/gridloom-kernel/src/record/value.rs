@@ -6,6 +6,10 @@ use crate::ir::{Base, Effect, Mem, Operand, Reg, Space, Ty};
 use crate::record::recorder::{Recorder, with};
 
 /// A type that device code can name, and what stands for its values while it is recorded.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type that device code can use",
+    note = "device code uses scalars, arrays, slices, tuples, `Option`, references, and structs and enums with `#[derive(KernelType)]`"
+)]
 pub trait Typed {
     /// What stands for a value.
     type Twin: Copy;
@@ -115,6 +119,10 @@ pub trait Twin: Copy {
     fn stamp(&self) -> u64 {
         0
     }
+    /// Returns what a closure has that moves it: a variable of its own.
+    fn captured(&self) -> Self {
+        *self
+    }
 }
 
 /// What can be in a mutable variable.
@@ -147,6 +155,10 @@ impl<T: KernelType> Twin for V<T> {
     fn stamp(&self) -> u64 {
         T::stamp(&self.__handle)
     }
+
+    fn captured(&self) -> Self {
+        self.get().own()
+    }
 }
 
 impl<T: KernelType> Var for V<T> {
@@ -172,6 +184,10 @@ impl<X: Copy> Twin for R<X> {
 impl<X: Twin> Twin for Opt<X> {
     fn get(&self) -> Self {
         Opt { __some: self.__some.get(), __value: self.__value.get() }
+    }
+
+    fn captured(&self) -> Self {
+        Opt { __some: self.__some.captured(), __value: self.__value.captured() }
     }
 }
 
@@ -237,6 +253,11 @@ macro_rules! tuples {
             fn get(&self) -> Self {
                 ($(self.$i.get(),)*)
             }
+
+            #[allow(clippy::unused_unit, reason = "the empty tuple has no parts")]
+            fn captured(&self) -> Self {
+                ($(self.$i.captured(),)*)
+            }
         }
         impl<$($T: Var),*> Var for ($($T,)*) {
             #[allow(clippy::unused_unit, reason = "the empty tuple has no parts")]
@@ -298,6 +319,10 @@ pub trait Cast: KernelType {
 }
 
 /// A scalar type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number of device code",
+    note = "its numbers are `bool`, integers of up to 64 bits, `f16`, `bf16`, `f32` and `f64`"
+)]
 pub trait Scalar: KernelType<Handle = ScalarHandle> + Cast<Number = Self> {
     #[doc(hidden)]
     const TY: Ty;
@@ -542,6 +567,29 @@ pub fn lit<T: Scalar>(value: T) -> V<T> {
 /// Returns a constant of the program.
 pub fn constant<T: Constant>(value: T) -> T::Twin {
     value.constant()
+}
+
+/// Returns what a closure has that moves a variable.
+pub fn captured<X: Twin>(variable: &X) -> X {
+    variable.captured()
+}
+
+/// Types whose default value is computed when the kernel is recorded. An `impl Default` with
+/// `#[device]` comes first.
+pub trait DefaultTwin: Default + Constant {
+    #[doc(hidden)]
+    fn __twin_default() -> Self::Twin {
+        Self::default().constant()
+    }
+}
+impl<T: Default + Constant> DefaultTwin for T {}
+
+impl<T: KernelType + Default> V<T> {
+    /// Does what the function of the standard library does.
+    #[allow(clippy::should_implement_trait, reason = "it stands for the function of that name")]
+    pub fn default() -> V<T> {
+        constant(T::default())
+    }
 }
 
 /// Returns the value of a place.

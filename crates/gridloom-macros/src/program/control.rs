@@ -30,6 +30,10 @@ impl Program {
                 let inner = self.steps(&block.block.stmts, None);
                 quote!(#before #inner)
             }
+            Expr::Match(arms) => self.refuse(
+                arms.expr.span(),
+                "a `match` around parallel loops has patterns without names, of a value that is read without a call, and ends with `_`",
+            ),
             other => self.refuse(
                 other.span(),
                 "a program has parallel loops at its top level and inside `while`, `loop`, `for` and `if`",

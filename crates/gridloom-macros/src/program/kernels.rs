@@ -175,10 +175,12 @@ impl Program {
             }
             return quote!();
         }
-        let shape = shape.or_else(|| self.length_of(ends[0]).filter(|_| ends.len() == 1));
-        let Some(shape) = shape else {
-            return self.refuse(around.expr.span(), "a parallel loop that writes no element of an array goes over the length of one: `par(0..x.len())`");
-        };
+        // Without elements of its own, a thread takes every so many of the passes: the launch may have
+        // any shape.
+        let owns = shape.is_some();
+        let shape = shape
+            .or_else(|| self.length_of(ends[0]).filter(|_| ends.len() == 1))
+            .unwrap_or_else(|| quote!(::gridloom::LaunchConfig::new(128, 256)));
         let (indices, end) = match (&names[..], &ends[..]) {
             ([i], [end]) => (quote!(let #i = __own;), quote!(#end)),
             ([x, y], [width, height]) => (
@@ -197,6 +199,25 @@ impl Program {
             _ => quote!(),
         };
         let kernel = kernel_name(self.kernels.len());
+        if !owns {
+            self.kernels.push(quote_spanned! {here(span)=>
+                #[::gridloom::kernel]
+                fn #kernel(#(#params),*) {
+                    #(#before)*
+                    #lets
+                    let __end = #end;
+                    #sizes
+                    let mut __next = (#start) + ::gridloom::thread::index();
+                    while __next < __end {
+                        let __own = __next;
+                        #indices
+                        '__par: for __once in 0..1 #body
+                        __next += ::gridloom::grid::threads();
+                    }
+                }
+            });
+            return quote!(__steps.launch(&#kernel, #shape, (#(#given,)*))?;);
+        }
         self.kernels.push(quote_spanned! {here(span)=>
             #[::gridloom::kernel]
             fn #kernel(#(#params),*) {
@@ -216,7 +237,7 @@ impl Program {
         quote!(__steps.launch(&#kernel, #shape, (#(#given,)*))?;)
     }
 
-    /// Returns the shape of a loop over the length of a parameter.
+    /// Returns a shape for a loop whose end is computed from the length of a parameter.
     fn length_of(&self, end: &TokenStream) -> Option<TokenStream> {
         let (_, all) = self.used_lets(end);
         let variable = self.variables.iter().find(|variable| {

@@ -7,6 +7,7 @@
 mod analysis;
 mod control;
 mod kernels;
+mod normalize;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -80,7 +81,9 @@ pub(crate) fn program(attribute: TokenStream, function: ItemFn) -> TokenStream {
     this.signature(&function);
     let names: Vec<Ident> = this.variables.iter().map(|param| param.name.clone()).collect();
     let specs: Vec<TokenStream> = this.variables.iter().map(Variable::spec).collect();
-    let steps = this.steps(&function.block.stmts, None);
+    let mut block = function.block.clone();
+    normalize::normalize(&mut block);
+    let steps = this.steps(&block.stmts, None);
     let name = &function.sig.ident;
     let Program { kernels, items, errors, cells, .. } = &this;
     let handles: Vec<Ident> = (0..kernels.len()).map(kernel_name).collect();

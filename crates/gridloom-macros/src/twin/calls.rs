@@ -8,7 +8,7 @@ use syn::{Expr, ExprMethodCall, Path};
 use super::Translator;
 use super::questions::{line, root};
 use crate::names;
-use crate::tokens::{contains, here};
+use crate::tokens::{contains, find, here};
 
 /// Returns the call of a function of the standard library. The compiler checks that the name means
 /// that function, and not another one of this name.
@@ -79,7 +79,7 @@ impl Translator {
         let Expr::Path(function) = &*call.func else {
             return self.refuse(call.func.span(), "device code calls functions and closures by their names");
         };
-        let args: Vec<TokenStream> = call.args.iter().map(|arg| self.value(arg)).collect();
+        let args: Vec<TokenStream> = call.args.iter().map(|arg| self.argument(arg)).collect();
         let path = &function.path;
         let name = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         if let Some(ident) = path.get_ident() {
@@ -89,12 +89,12 @@ impl Translator {
             if name == "Some" {
                 return quote_spanned!(here(span)=> __k::some(#(#args),*));
             }
-            if self.function.as_ref() == Some(&name) {
-                return self.refuse(
-                    span,
-                    "device code cannot be recursive: it is recorded where it is called; use a loop",
-                );
-            }
+        }
+        if path.segments.len() == 1 && self.function.as_ref() == Some(&name) && !self.is_local(&name) {
+            return self.refuse(
+                span,
+                "device code cannot be recursive: it is recorded where it is called; use a loop",
+            );
         }
         for segment in &path.segments {
             if let Some(reason) = names::refused_type(&segment.ident.to_string()) {
@@ -154,6 +154,18 @@ impl Translator {
                 }
                 quote_spanned!(here(span)=> #path::__twin #generics(#(#args),*))
             }
+        }
+    }
+
+    /// Returns an argument. A reference to an array becomes a slice where the function takes one.
+    fn argument(&mut self, arg: &Expr) -> TokenStream {
+        let value = self.value(arg);
+        match arg {
+            Expr::Reference(reference) if !matches!(&*reference.expr, Expr::Index(index) if matches!(&*index.index, Expr::Range(_))) =>
+            {
+                quote_spanned!(here(arg.span())=> __k::passed(#value))
+            }
+            _ => value,
         }
     }
 
@@ -239,8 +251,11 @@ impl Translator {
         };
         let args: Vec<TokenStream> = if name == "expect" {
             call.args.iter().map(ToTokens::to_token_stream).collect()
-        } else {
+        } else if name == "zip" {
+            // It takes anything that a loop can go over.
             call.args.iter().map(|arg| self.value(arg)).collect()
+        } else {
+            call.args.iter().map(|arg| self.argument(arg)).collect()
         };
         let variables: Vec<Ident> = args.iter().map(|_| self.fresh("arg")).collect();
         let line = line(method.span());
@@ -272,6 +287,16 @@ impl Translator {
         if closure.asyncness.is_some() {
             return self.refuse(span, "device code cannot be `async`");
         }
+        // A closure that moves has what its variables are now.
+        let captured: Vec<Ident> = match closure.capture {
+            Some(_) => {
+                let used = self.values_in_scope().into_iter();
+                used.filter_map(|name| find(&closure.body, &name))
+                    .map(|name| if name == "self" { Ident::new("__self", Span::call_site()) } else { name })
+                    .collect()
+            }
+            None => Vec::new(),
+        };
         self.scoped(|this| {
             let (mut params, mut bindings) = (Vec::new(), Vec::new());
             for input in &closure.inputs {
@@ -296,7 +321,13 @@ impl Translator {
                     quote!(-> #ty)
                 }
             };
-            quote_spanned!(here(span)=> |#(#params),*| #output { #(#bindings)* #body })
+            if closure.capture.is_none() {
+                return quote_spanned!(here(span)=> |#(#params),*| #output { #(#bindings)* #body });
+            }
+            quote_spanned!(here(span)=> {
+                #(let #captured = __k::captured(&#captured);)*
+                move |#(#params),*| #output { #(#bindings)* #body }
+            })
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Translation of branches, loops and jumps out of them.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr};
@@ -60,6 +60,7 @@ impl Translator {
     /// Declares a result, where one is wanted, and what to end with.
     pub(super) fn result(
         &mut self,
+        span: Span,
         wants_value: bool,
         all_diverge: bool,
     ) -> (Option<Ident>, TokenStream, TokenStream) {
@@ -68,7 +69,7 @@ impl Translator {
             (true, true) => (None, quote!(), quote!(__k::never())),
             (true, false) => {
                 let name = self.fresh("result");
-                (Some(name.clone()), quote!(let #name = __k::declare();), quote!(#name))
+                (Some(name.clone()), quote_spanned!(here(span)=> let #name = __k::declare();), quote!(#name))
             }
         }
     }
@@ -77,7 +78,7 @@ impl Translator {
         let span = branch.span();
         let has_else = branch.else_branch.is_some();
         let all_diverge = diverges(&Expr::If(branch.clone()));
-        let (result, declared, end) = self.result(wants_value && has_else, all_diverge);
+        let (result, declared, end) = self.result(span, wants_value && has_else, all_diverge);
         if contains_let(&branch.cond) {
             let (outer, inner) = (self.fresh("if"), self.fresh("else"));
             let (conditions, then) = self.scoped(|this| {
@@ -126,7 +127,7 @@ impl Translator {
     pub(super) fn match_(&mut self, arms: &syn::ExprMatch, wants_value: bool) -> TokenStream {
         let span = arms.span();
         let all_diverge = diverges(&Expr::Match(arms.clone()));
-        let (result, declared, end) = self.result(wants_value, all_diverge);
+        let (result, declared, end) = self.result(span, wants_value, all_diverge);
         let (subject, outer) = (self.fresh("subject"), self.fresh("match"));
         let value = self.place(&arms.expr);
         let count = arms.arms.len();
@@ -167,7 +168,7 @@ impl Translator {
 
     pub(super) fn labelled_block(&mut self, block: &syn::ExprBlock, wants_value: bool) -> TokenStream {
         let Some(label) = &block.label else { return self.block(&block.block, wants_value) };
-        let (result, declared, end) = self.result(wants_value, false);
+        let (result, declared, end) = self.result(block.span(), wants_value, false);
         let name = self.fresh("block");
         let label = Some(label.name.ident.to_string());
         self.targets.push(Target { label, name: name.clone(), result: result.clone(), is_loop: false });
@@ -198,7 +199,7 @@ impl Translator {
 
     pub(super) fn loop_(&mut self, around: &syn::ExprLoop, wants_value: bool) -> TokenStream {
         let has_value = breaks_with_value(&around.body);
-        let (result, declared, end) = self.result(wants_value && has_value, false);
+        let (result, declared, end) = self.result(around.span(), wants_value && has_value, false);
         let end = if wants_value && !has_value { quote!(()) } else { end };
         let name = self.fresh("loop");
         let body = self.in_loop(around.label.as_ref(), &name, result.as_ref(), &around.body);

@@ -77,6 +77,10 @@ impl Translator {
                 }
             }
             "matches" => self.matches(call),
+            "cfg" => {
+                let tokens = &call.mac.tokens;
+                quote_spanned!(here(span)=> __k::lit(::core::cfg!(#tokens)))
+            }
             "println" | "print" => self.print(call, name == "println"),
             other => {
                 let reason = match other {

@@ -9,14 +9,14 @@ mod control;
 mod macros;
 mod questions;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Generics, Lit, Stmt, Type, UnOp};
 
-use questions::{compound, diverges, is_simple, line, text};
+use questions::{compound, diverges, is_literal, is_simple, line, text};
 
 use crate::pattern::Names;
 use crate::tokens::{contains, here, named_self};
@@ -32,16 +32,29 @@ struct Target {
     is_loop: bool,
 }
 
+/// What a variable is, as far as its declaration tells it.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Variable {
+    /// A value, or a reference to read.
+    Value,
+    /// A `&mut`: patterns name the places of its parts.
+    Changed,
+    /// A closure, which is recorded where it is called, and has no value.
+    Closure,
+}
+
 /// Translates one function.
 pub(crate) struct Translator {
     /// The variables in scope.
-    scopes: Vec<HashSet<String>>,
+    scopes: Vec<HashMap<String, Variable>>,
     targets: Vec<Target>,
     pub(crate) errors: Vec<Error>,
     self_type: Option<Type>,
     counter: usize,
     /// Whether the function returns before its end.
     pub(crate) returns: bool,
+    /// Whether the function has unsafe code.
+    pub(crate) is_unsafe: bool,
     /// The name of the function.
     pub(crate) function: Option<String>,
     /// The type parameters.
@@ -117,12 +130,13 @@ pub(crate) fn twin_type(ty: &Type, self_type: Option<&Type>, params: &HashSet<St
 impl Translator {
     pub(crate) fn new(self_type: Option<Type>, generics: &Generics) -> Self {
         Translator {
-            scopes: vec![HashSet::new()],
+            scopes: vec![HashMap::new()],
             targets: Vec::new(),
             errors: Vec::new(),
             self_type,
             counter: 0,
             returns: false,
+            is_unsafe: false,
             function: None,
             names: Names::Values,
             type_params: generics.type_params().map(|param| param.ident.to_string()).collect(),
@@ -130,11 +144,47 @@ impl Translator {
     }
 
     pub(crate) fn declare(&mut self, name: &str) {
-        self.scopes.last_mut().expect("a scope is open").insert(name.to_owned());
+        self.declare_as(name, Variable::Value);
+    }
+
+    pub(crate) fn declare_as(&mut self, name: &str, variable: Variable) {
+        self.scopes.last_mut().expect("a scope is open").insert(name.to_owned(), variable);
+    }
+
+    fn variable(&self, name: &str) -> Option<Variable> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
     }
 
     fn is_local(&self, name: &str) -> bool {
-        self.scopes.iter().any(|scope| scope.contains(name))
+        self.variable(name).is_some()
+    }
+
+    fn is_closure(&self, name: &str) -> bool {
+        self.variable(name) == Some(Variable::Closure)
+    }
+
+    /// Returns whether an expression gives something to change: `&mut x`, a variable that is one, or
+    /// the items of `iter_mut`.
+    pub(crate) fn is_mut(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Paren(paren) => self.is_mut(&paren.expr),
+            Expr::Reference(reference) => reference.mutability.is_some(),
+            Expr::MethodCall(call) => call.method == "iter_mut" || call.method == "as_mut",
+            Expr::Path(path) => path
+                .path
+                .get_ident()
+                .is_some_and(|name| self.variable(&name.to_string()) == Some(Variable::Changed)),
+            _ => false,
+        }
+    }
+
+    /// Returns the variables in scope that are values.
+    fn values_in_scope(&self) -> Vec<String> {
+        let names: HashSet<&String> = self.scopes.iter().flat_map(HashMap::keys).collect();
+        let mut names: Vec<String> =
+            names.into_iter().filter(|name| !self.is_closure(name)).cloned().collect();
+        names.sort_unstable();
+        names
     }
 
     pub(crate) fn refuse(&mut self, span: Span, message: impl std::fmt::Display) -> TokenStream {
@@ -148,7 +198,7 @@ impl Translator {
     }
 
     pub(crate) fn scoped<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
-        self.scopes.push(HashSet::new());
+        self.scopes.push(HashMap::new());
         let result = act(self);
         self.scopes.pop();
         result
@@ -269,12 +319,23 @@ impl Translator {
             let ident = &name.ident;
             // A closure is what it captures, and is recorded where it is called.
             let is_closure = matches!(&*init.expr, Expr::Closure(_));
+            let value = match (&annotation, &*init.expr) {
+                (Some(_), Expr::Reference(_)) => quote_spanned!(here(init.expr.span())=> __k::passed(#value)),
+                _ => value,
+            };
             let value = if name.mutability.is_some() && !is_closure {
                 quote_spanned!(here(init.expr.span())=> __k::var(#value))
             } else {
                 value
             };
-            self.declare(&ident.to_string());
+            let is_mut = matches!(ty, Some(Type::Reference(reference)) if reference.mutability.is_some())
+                || self.is_mut(&init.expr);
+            let variable = match (is_closure, is_mut) {
+                (true, _) => Variable::Closure,
+                (_, true) => Variable::Changed,
+                _ => Variable::Value,
+            };
+            self.declare_as(&ident.to_string(), variable);
             let annotation = annotation.map(|ty| quote!(: #ty));
             return quote_spanned!(here(local.span())=> let #ident #annotation = #value;);
         }
@@ -402,6 +463,10 @@ impl Translator {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),
             Expr::Cast(cast) => {
+                // The type of a literal is that of the cast, where it can be.
+                if is_literal(&cast.expr) {
+                    return quote_spanned!(here(span)=> __k::lit(#cast));
+                }
                 let value = self.value(&cast.expr);
                 let ty = named_self(&cast.ty, self.self_type.as_ref());
                 quote_spanned!(here(span)=> __k::cast::<#ty, _>(#value))
@@ -505,6 +570,9 @@ impl Translator {
                 let own = Ident::new("__self", Span::call_site());
                 return quote_spanned!(here(span)=> __k::get(&#own));
             }
+            if self.is_closure(&text) {
+                return quote_spanned!(here(span)=> #name);
+            }
             if self.is_local(&text) {
                 return quote_spanned!(here(span)=> __k::get(&#name));
             }
@@ -513,6 +581,10 @@ impl Translator {
             }
         }
         let path = self.named_path(expr);
+        if self.is_unsafe {
+            // A `static mut` has another value when the kernel runs: the compiler refuses it here.
+            return quote_spanned!(here(span)=> __k::constant(const { #path }));
+        }
         quote_spanned!(here(span)=> __k::constant(#path))
     }
 
@@ -568,8 +640,8 @@ impl Translator {
         let is_and = matches!(binary.op, BinOp::And(_));
         let (left, right) = (self.value(&binary.left), self.value(&binary.right));
         if is_simple(&binary.right) {
-            let function = Ident::new(if is_and { "bit_and" } else { "bit_or" }, span);
-            return quote_spanned!(here(span)=> __k::#function::<bool, bool>(#left, #right, 0));
+            let function = Ident::new(if is_and { "both" } else { "either" }, span);
+            return quote_spanned!(here(span)=> __k::#function(#left, #right));
         }
         let goes_on = if is_and { quote!(__r) } else { quote!(__k::not(__k::get(&__r))) };
         quote_spanned!(here(span)=> {

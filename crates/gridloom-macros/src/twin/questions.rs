@@ -35,6 +35,16 @@ pub(super) fn text(expr: &impl ToTokens) -> String {
     text
 }
 
+/// Returns whether an expression is a number as it is written.
+pub(super) fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(literal) => matches!(literal.lit, syn::Lit::Int(_) | syn::Lit::Float(_)),
+        Expr::Paren(paren) => is_literal(&paren.expr),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(&unary.expr),
+        _ => false,
+    }
+}
+
 /// Returns whether an expression only reads variables and compares: neither fails nor changes
 /// anything.
 pub(super) fn is_simple(expr: &Expr) -> bool {

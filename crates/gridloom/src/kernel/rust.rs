@@ -289,7 +289,11 @@ pub unsafe fn load<P>(
 where
     RustParams<P>: Parameters + RustSignature,
 {
-    let recorded = record::record_kernel(instance, is_unchecked, name, record)
+    let target = match device.kind() {
+        crate::DeviceKind::Cuda => record::Target::Gpu,
+        _ => record::Target::Any,
+    };
+    let recorded = record::record_kernel(instance, is_unchecked, target, name, record)
         .map_err(|error| Error::new(ErrorKind::InvalidModule, format!("kernel {name}: {error}")))?;
     let module = device.load_ptx(&recorded.ptx)?;
     let contract = contract::<RustParams<P>>(&recorded.rules);

@@ -305,6 +305,11 @@ impl Run<'_> {
                 let array = self.arrays[*array].expect("an array that was declared");
                 *array.get(index).ok_or(Failed(*line))?
             }
+            Expr::PartElement(array, from, index, line) => {
+                let index = self.index(index)?;
+                let array = self.arrays[*array].expect("an array that was declared");
+                *array[*from..].get(index).ok_or(Failed(*line))?
+            }
             Expr::Own(word) => Value::U64(self.own[*word]),
             Expr::Unary(op, a) => unary(*op, self.expr(a)?),
             Expr::Binary(op, a, b, line) => {
@@ -397,6 +402,13 @@ impl Run<'_> {
                 let index = self.index(index)?;
                 let array = self.arrays[*slot].as_mut().expect("an array that was declared");
                 *array.get_mut(index).ok_or(Failed(*line))? = value;
+            }
+            Stmt::ReversePart(slot, from) => {
+                self.arrays[*slot].as_mut().expect("an array that was declared")[*from..].reverse();
+            }
+            Stmt::FillPart(slot, from, value) => {
+                let value = self.expr(value)?;
+                self.arrays[*slot].as_mut().expect("an array that was declared")[*from..].fill(value);
             }
             Stmt::Store(word, value) => match self.expr(value)? {
                 Value::U64(value) => self.own[*word] = value,

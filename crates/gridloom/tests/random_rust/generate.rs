@@ -133,6 +133,11 @@ impl Generator {
             scope.arrays.iter().filter(|(_, of)| *of == ty).map(|(slot, _)| *slot).collect();
         if !arrays.is_empty() && self.random.one_in(5) {
             let array = self.random.pick(&arrays);
+            if self.random.one_in(4) {
+                let from = self.random.below(ELEMENTS - 1);
+                let index = self.index(scope, ELEMENTS - from, below);
+                return Expr::PartElement(array, from, boxed(index), self.line());
+            }
             let index = self.index(scope, ELEMENTS, below);
             return Expr::Element(array, boxed(index), self.line());
         }
@@ -309,6 +314,14 @@ impl Generator {
             6 => vec![Stmt::Store(self.random.below(WORDS), self.expr(Type::U64, scope, 2))],
             7 if !scope.arrays.is_empty() => {
                 let (array, ty) = self.random.pick(&scope.arrays);
+                if self.random.one_in(4) {
+                    let from = self.random.below(ELEMENTS);
+                    return vec![if self.random.one_in(2) {
+                        Stmt::ReversePart(array, from)
+                    } else {
+                        Stmt::FillPart(array, from, self.expr(ty, scope, 2))
+                    }];
+                }
                 let index = self.index(scope, ELEMENTS, 2);
                 let value = self.expr(ty, scope, 2);
                 vec![Stmt::SetElement(array, index, value, self.line())]

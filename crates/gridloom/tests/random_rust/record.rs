@@ -365,6 +365,11 @@ impl Recording {
                 let array = self.arrays[*array].expect("an array that was declared");
                 element(array, index, *line)
             }
+            Expr::PartElement(array, from, index, line) => {
+                let index = self.index(index);
+                let array = self.arrays[*array].expect("an array that was declared");
+                part_element(array, *from, index, *line)
+            }
             Expr::Own(word) => Twin::U64(k::get(&self.own.__at(k::lit(*word), 0, "own"))),
             Expr::Unary(op, a) => unary(*op, self.expr(a)),
             Expr::Binary(op, a, b, line) => {
@@ -456,6 +461,13 @@ impl Recording {
                 let value = self.expr(value);
                 let index = self.index(index);
                 set_element(self.arrays[*slot].expect("an array that was declared"), index, value, *line);
+            }
+            Stmt::ReversePart(slot, from) => {
+                change_part(self.arrays[*slot].expect("an array that was declared"), *from, None);
+            }
+            Stmt::FillPart(slot, from, value) => {
+                let value = self.expr(value);
+                change_part(self.arrays[*slot].expect("an array that was declared"), *from, Some(value));
             }
             Stmt::Store(word, value) => match self.expr(value) {
                 Twin::U64(value) => k::assign(&self.own.__at(k::lit(*word), 0, "own"), value),
@@ -587,6 +599,27 @@ macro_rules! arrays {
             }
         }
 
+        fn part_element(array: Array, from: usize, index: V<usize>, line: u32) -> Twin {
+            const OUTSIDE: &str = "index out of bounds: `array`";
+            match array {
+                $(Array::$variant(array) => {
+                    let part = array.__at(k::lit(from).., line, OUTSIDE);
+                    Twin::$variant(k::get(&part.__at(index, line, OUTSIDE)))
+                })*
+            }
+        }
+
+        /// Reverses a part of an array, or fills it with a value.
+        fn change_part(array: Array, from: usize, value: Option<Twin>) {
+            match (array, value) {
+                $((Array::$variant(array), None) => array.__at(k::lit(from).., 0, "part").reverse(),
+                (Array::$variant(array), Some(Twin::$variant(value))) => {
+                    array.__at(k::lit(from).., 0, "part").fill(value);
+                })*
+                _ => unreachable!("a number of the type of the array"),
+            }
+        }
+
         fn set_element(array: Array, index: V<usize>, value: Twin, line: u32) {
             match (array, value) {
                 $((Array::$variant(array), Twin::$variant(value)) => {
@@ -613,7 +646,7 @@ pub(crate) const FILE: &str = "random.rs";
 
 /// Records a program as the kernel `program(input: &[i32], out: Out<[u64; WORDS]>)`.
 pub(crate) fn record(program: &Program) -> Result<k::Recorded, k::RecordError> {
-    k::record_anew(program.is_unchecked, "program", &|| {
+    k::record_anew(program.is_unchecked, k::Target::Any, "program", &|| {
         let _frame = k::enter(FILE, "program", program.is_overflow_checked);
         let input = k::param::<&[i32]>();
         let out = k::param::<Out<[u64; crate::tree::WORDS]>>();

@@ -136,6 +136,8 @@ pub(crate) enum Expr {
     /// How many elements the input has.
     InputLen,
     Element(Slot, Box<Expr>, Line),
+    /// `array[from..][index]`.
+    PartElement(Slot, usize, Box<Expr>, Line),
     /// A word of the thread's own element of the output.
     Own(usize),
     Unary(Unary, Box<Expr>),
@@ -169,6 +171,10 @@ pub(crate) enum Stmt {
     /// `let mut array = [a, b, c, d]`.
     Array(Slot, Box<[Expr; 4]>),
     SetElement(Slot, Expr, Expr, Line),
+    /// `array[from..].reverse()`.
+    ReversePart(Slot, usize),
+    /// `array[from..].fill(value)`.
+    FillPart(Slot, usize, Expr),
     /// Writes a word of the thread's own element of the output.
     Store(usize, Expr),
     If(Expr, Vec<Stmt>, Vec<Stmt>),

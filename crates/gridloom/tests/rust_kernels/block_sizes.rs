@@ -66,14 +66,16 @@ fn a_size_can_be_a_constant_parameter() {
     });
 }
 
-#[kernel(block(2048))]
+const MANY: u32 = 2048;
+
+#[kernel(block(MANY))]
 fn too_large(out: Out<u32>) {
     if let Some((_, out)) = out.mine() {
         *out = 1;
     }
 }
 
-#[kernel(block(2, 0))]
+#[kernel(block(2, MANY - MANY))]
 fn empty(out: Out<u32>) {
     if let Some((_, out)) = out.mine() {
         *out = 1;

@@ -102,7 +102,7 @@ extern "C" fn with_an_abi(out: Out<u32>) {}
 
 #[kernel]
 fn with_a_function(f: impl Fn(u32) -> u32, out: Out<u32>) {}
-//~^ [impl]: device code cannot take `impl Trait`; name a type parameter
+//~^ [impl]: a kernel cannot take `impl Trait`; call the function in the kernel, or choose it by a type parameter with a trait
 //~^ [impl Fn(u32) -> u32]: E0562
 
 #[kernel(fast)]
@@ -212,7 +212,7 @@ trait Area<T> {
 //~^ [Area]: E0107
 //~^ [T]: a trait of device code has no generic parameters
     fn area(&self) -> T;
-    //~^ [T]: E0277
+    //~^ [T]: E0277 `T` is not a type that device code can use
 }
 
 #[device]
@@ -253,6 +253,44 @@ fn assigns_a_part(x: &[u32], out: Out<u32>) {
     //~^ [(mut a, mut b)]: device code gives a pattern its value where it is declared
     (a, ..) = (x[0], x[1], x[2]);
     //~^ [.]: device code has no `..` on the left of `=`; write `_` for each part
+}
+
+#[kernel]
+fn prints_with_a_format(x: &[f32]) {
+    println!("{:.3}", x[0]);
+    //~^ [println]: device code prints values as `{}` or `{name}`, without a format
+}
+
+#[kernel(block)]
+//~^ [block]: `#[kernel]` takes `block(x)`, `block(x, y)` or `block(x, y, z)`, the exact size of its blocks, and `fmad`, which fuses products with sums
+fn block_without_a_size(out: Out<u32>) {}
+
+#[kernel(block(0))]
+//~^ [0]: a block has from 1 to 1024 threads
+fn block_of_nothing(out: Out<u32>) {}
+
+#[kernel(block = 32)]
+//~^ [block]: `#[kernel]` takes `block(x)`, `block(x, y)` or `block(x, y, z)`, the exact size of its blocks, and `fmad`, which fuses products with sums
+fn block_with_an_equals_sign(out: Out<u32>) {}
+
+#[kernel(block("32"))]
+//~^ ["32"]: `#[kernel]` takes `block(x)`, `block(x, y)` or `block(x, y, z)`, the exact size of its blocks, and `fmad`, which fuses products with sums
+fn block_of_text(out: Out<u32>) {}
+
+#[kernel(fmad = true)]
+//~^ [=]: `#[kernel]` takes `block(x)`, `block(x, y)` or `block(x, y, z)`, the exact size of its blocks, and `fmad`, which fuses products with sums
+fn fmad_with_a_value(out: Out<u32>) {}
+
+#[device(inline)]
+//~^ [inline]: `#[device]` takes no arguments
+fn device_with_an_argument(x: u32) -> u32 {
+    x
+}
+
+#[device]
+fn a_recursive_generic<T: Copy>(x: T, n: u32) -> T {
+    if n == 0 { x } else { a_recursive_generic::<T>(x, n - 1) }
+    //~^ [a_recursive_generic]: device code cannot be recursive: it is recorded where it is called; use a loop
 }
 
 fn main() {}

@@ -117,14 +117,6 @@ fn changes_its_bounds(x: &mut [f32], count: &mut u32) {
 }
 
 #[program]
-fn over_nothing(n: usize, x: &[f32]) {
-    for i in par(0..n) {
-    //~^ [par]: a parallel loop that writes no element of an array goes over the length of one: `par(0..x.len())`
-        assert!(x[i] > 0.0);
-    }
-}
-
-#[program]
 fn keeps_a_range(x: &mut [f32]) {
     let all = par(0..x.len());
     //~^ [let]: `par` is the range of a `for` loop
@@ -155,6 +147,37 @@ fn goes_over_elements(x: &mut [f32], y: &[f32]) {
             x[i] += *v;
         }
     }
+}
+
+#[program(fast)]
+//~^ [fast]: `#[program]` takes no arguments
+fn program_with_an_argument(x: &mut [u32]) {
+    for i in par(0..x.len()) {
+        x[i] = 1;
+    }
+}
+
+#[program]
+fn a_match_that_binds(mode: u32, x: &mut [u32]) {
+    match mode {
+    //~^ [mode]: a `match` around parallel loops has patterns without names, of a value that is read without a call, and ends with `_`
+        0 => {}
+        n => {
+            for i in par(0..x.len()) {
+                x[i] = n;
+            }
+        }
+    }
+}
+
+#[program]
+fn adds_to_a_variable(x: &[u32], total: &mut u32) {
+    let mut sum: u32 = 0;
+    //~^ [sum]: all threads would write `sum`: use an element for each index, or a parameter `&[Atomic<T>]`
+    for i in par(0..x.len()) {
+        sum += x[i];
+    }
+    *total = sum;
 }
 
 fn main() {}
