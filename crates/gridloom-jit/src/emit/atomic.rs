@@ -42,16 +42,21 @@ impl Emitter<'_> {
         let sure = guard.is_none()
             && access.space == Space::Shared
             && self.is_within_shared(access, &atomic.operand);
-        let some = guard.clone().filter(|guard| matches!(guard, Val::Many(_)) && self.party.is_none());
-        if let Some(guard) = &some
-            && let Some(places) = self.places_of_active(access, &atomic.operand, (&address, offset), guard)
+        // A short addition to shared memory is faster without a loop.
+        let is_short = sure && destination.is_none() && matches!(native, Some(Atomically::Rmw(_)));
+        let in_loop = !is_short && !matches!(guard, Some(Val::One(_))) && !self.do_few_go();
+        if in_loop
+            && let Some(places) =
+                self.places_of_active(access, &atomic.operand, (&address, offset), guard.as_ref())
         {
             let update = |emitter: &mut Self, host: Value, [b, c]: [Value; 2]| {
                 emitter.update(native, (access, function), class, host, [b, c])
             };
-            let old = self.update_each_active(&places, [&b, &c], (class, guard), update);
+            let operands = [&b, &c];
+            let wants = destination.is_some();
+            let old = self.update_each_active(&places, operands, (class, guard.as_ref(), wants), update);
             if let Some(slot) = destination {
-                self.define(slot, Val::Many(old), class, Some(guard));
+                self.define(slot, Val::Many(old), class, guard.as_ref());
             }
             return;
         }
@@ -100,12 +105,54 @@ impl Emitter<'_> {
             Some(Atomically::AddFloats(float)) => self.add_floats(float, (access, function), class, host, b),
             // No other host thread accesses shared memory while this block runs.
             Some(how) if access.space == Space::Shared => self.update_alone(how, class, host, b, c),
-            Some(Atomically::Rmw(op)) => {
-                self.b.ins().atomic_rmw(scalar_type(class), MemFlagsData::trusted(), op, host, b)
-            }
-            Some(Atomically::Cas) => self.b.ins().atomic_cas(MemFlagsData::trusted(), host, b, c),
+            Some(how) => self.update_shared(how, class, host, b, c),
             None => self.call_update((access, function), class, host, [b, c]),
         }
+    }
+
+    /// Emits an atomic operation on memory that other host threads access. One that leaves the value
+    /// as it is only loads it, which needs no exclusive access.
+    fn update_shared(&mut self, how: Atomically, class: Class, host: Value, b: Value, c: Value) -> Value {
+        let (ty, flags) = (scalar_type(class), MemFlagsData::trusted());
+        let is_extreme = |op: AtomicRmwOp| {
+            matches!(op, AtomicRmwOp::Smin | AtomicRmwOp::Umin | AtomicRmwOp::Smax | AtomicRmwOp::Umax)
+        };
+        match how {
+            Atomically::Rmw(op) if !is_extreme(op) => {
+                return self.b.ins().atomic_rmw(ty, flags, op, host, b);
+            }
+            _ => {}
+        }
+        // Any load of x86 is as ordered as an atomic operation that does not write.
+        let old = if cfg!(target_arch = "x86_64") {
+            self.b.ins().load(ty, shared_flags(), host, 0)
+        } else {
+            self.b.ins().atomic_load(ty, flags, host)
+        };
+        let changes = match how {
+            Atomically::Rmw(op) => {
+                let less = match op {
+                    AtomicRmwOp::Smin => IntCC::SignedLessThan,
+                    AtomicRmwOp::Smax => IntCC::SignedGreaterThan,
+                    AtomicRmwOp::Umin => IntCC::UnsignedLessThan,
+                    _ => IntCC::UnsignedGreaterThan,
+                };
+                self.b.ins().icmp(less, b, old)
+            }
+            _ => self.b.ins().icmp(IntCC::Equal, old, b),
+        };
+        let done = self.when(changes, old, ty);
+        let old = match how {
+            Atomically::Rmw(op) => self.b.ins().atomic_rmw(ty, flags, op, host, b),
+            _ => self.b.ins().atomic_cas(flags, host, b, c),
+        };
+        self.rejoin(done, old)
+    }
+
+    /// Returns whether few threads are known to make the access being compiled.
+    fn do_few_go(&self) -> bool {
+        let lanes = self.lanes as usize;
+        lanes <= 4 || (0..lanes).filter(|&lane| self.is_known_to_go(lane) != Some(false)).count() <= 4
     }
 
     /// Calls the interpreter's function for an atomic operation of one thread.

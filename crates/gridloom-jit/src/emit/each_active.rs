@@ -86,7 +86,7 @@ impl Emitter<'_> {
     /// Loads in all threads, from the addresses at the start of an area to behind them.
     fn load_each_thread(&mut self, load: &Load, held: Class, (area, found): (Value, i32)) {
         let count = load.destinations.len() as u32;
-        self.each_thread(|emitter, lane| {
+        self.each_thread(AT_ONCE, |emitter, lane| {
             let from = emitter.element_in(area, Class::B64, lane);
             let to = emitter.element_in(area, held, lane);
             for more in 0..AT_ONCE {
@@ -105,7 +105,7 @@ impl Emitter<'_> {
     /// Stores in all threads, to the addresses at the start of an area what is behind them.
     fn store_each_thread(&mut self, store: &Store, held: Class, count: u32, (area, given): (Value, i32)) {
         let ty = scalar_type(Self::element(store.size));
-        self.each_thread(|emitter, lane| {
+        self.each_thread(AT_ONCE, |emitter, lane| {
             let to = emitter.element_in(area, Class::B64, lane);
             let from = emitter.element_in(area, held, lane);
             for more in 0..AT_ONCE {
@@ -121,7 +121,7 @@ impl Emitter<'_> {
 
     /// Emits code for the first of each few threads of the group, in a loop. The code is given the
     /// number of that thread, in 64 bits.
-    pub(super) fn each_thread(&mut self, code: impl FnOnce(&mut Self, Value)) {
+    pub(super) fn each_thread(&mut self, at_once: u32, code: impl FnOnce(&mut Self, Value)) {
         let (head, done): (Block, Block) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(head, I64);
         let zero = self.b.ins().iconst(I64, 0);
@@ -129,21 +129,21 @@ impl Emitter<'_> {
         self.b.switch_to_block(head);
         let lane = self.b.block_params(head)[0];
         code(self, lane);
-        let next = self.b.ins().iadd_imm_s(lane, i64::from(AT_ONCE));
+        let next = self.b.ins().iadd_imm_s(lane, i64::from(at_once));
         let more = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, next, i64::from(self.lanes));
         self.b.ins().brif(more, head, &[next.into()], done, &[]);
         self.b.seal_block(head);
         self.go_on_in(done);
     }
 
-    /// Returns where accesses go in the threads where a guard holds. Returns `None` if that is to be
-    /// found in another way.
+    /// Returns where accesses go in the threads where a guard holds, or in all. Returns `None` if
+    /// that is to be found in another way.
     pub(super) fn places_of_active(
         &mut self,
         access: Access,
         operand: &MemoryOperand,
         (address, offset): (&Val, i64),
-        guard: &Val,
+        guard: Option<&Val>,
     ) -> Option<Places> {
         if let &Val::Affine(first, step) = address
             && access.space == Space::Global
@@ -156,7 +156,7 @@ impl Emitter<'_> {
             }
             return Some(Places::Step((self.sum_with(first, offset), 0), step));
         }
-        if let &Val::Affine(_, step) = address
+        if let (&Val::Affine(_, step), Some(guard)) = (address, guard)
             && let Some(first) = self.shared_start(access, operand, (address, offset), guard)
         {
             return Some(Places::Step(first, step));
@@ -165,8 +165,12 @@ impl Emitter<'_> {
             Space::Global | Space::Const | Space::Generic if !access.narrow => {
                 let is_good = self.plan.bounds_checks.is_good(operand, access.align);
                 let addresses = self.vectors(address, Class::B64);
-                if !is_good {
-                    self.check_some(access, &addresses, offset, guard);
+                match guard {
+                    _ if is_good => {}
+                    Some(guard) => self.check_some(access, &addresses, offset, guard),
+                    None => {
+                        self.check_group(access, operand, &Val::Many(addresses.clone()), offset);
+                    }
                 }
                 let more = self.vector_of(offset as u64, Class::B64);
                 match offset {
@@ -175,8 +179,8 @@ impl Emitter<'_> {
                 }
             }
             Space::Shared => {
-                let masks = self.vectors(guard, Class::Pred);
-                self.shared_hosts(access, operand, address, offset, Some(&masks))?
+                let masks = guard.map(|guard| self.vectors(guard, Class::Pred));
+                self.shared_hosts(access, operand, address, offset, masks.as_deref())?
             }
             _ => return None,
         };
@@ -281,39 +285,57 @@ impl Emitter<'_> {
         hosts.iter().zip(masks).map(|(&host, mask)| self.b.ins().bitselect(mask, host, nowhere)).collect()
     }
 
-    /// Makes an atomic access in the threads where a guard holds, one after the other, given how one
-    /// of them makes it with its operands. Returns the old values.
+    /// Makes an atomic access in the threads where a guard holds, or in all, one after the other,
+    /// given how one of them makes it with its operands. Returns the old values if they are wanted.
     pub(super) fn update_each_active(
         &mut self,
         places: &Places,
         operands: [&Val; 2],
-        (class, guard): (Class, &Val),
+        (class, guard, wants): (Class, Option<&Val>, bool),
         update: impl FnOnce(&mut Self, Value, [Value; 2]) -> Value,
     ) -> Vec<Value> {
         let held = Self::held_as(class);
-        let (area, given) = self.area(places, 3 * self.column(held));
-        let columns = [0, 1, 2].map(|i| given + (i * self.column(held)) as i32);
-        for (operand, column) in operands.into_iter().zip(columns) {
-            self.put_column(area, column, operand, class);
+        // An operand that all threads have in common stays in its register.
+        let given = operands.map(|operand| match *operand {
+            Val::One(value) => Err(value),
+            _ => Ok(operand),
+        });
+        let (area, first) = self.area(places, 3 * self.column(held));
+        let columns = [0, 1, 2].map(|i| first + (i * self.column(held)) as i32);
+        for (operand, column) in given.into_iter().zip(columns) {
+            if let Ok(operand) = operand {
+                self.put_column(area, column, operand, class);
+            }
         }
-        let bits = self.bits_of_guard(guard);
-        let (some, done) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(bits, some, &[], done, &[]);
-        self.go_on_in(some);
-        self.each_active(bits, |emitter, lane| {
+        let code = |emitter: &mut Self, lane: Value| {
             let (host, at) = emitter.place_of_lane(places, area, lane);
             let host = emitter.sum_with(host, at.into());
             let element = emitter.element_in(area, held, lane);
             let flags = MemFlagsData::trusted();
             let ty = scalar_type(class);
-            let [b, c] = [columns[0], columns[1]].map(|at| emitter.b.ins().load(ty, flags, element, at));
+            let [b, c] = [0, 1].map(|i| match given[i] {
+                Ok(_) => emitter.b.ins().load(ty, flags, element, columns[i]),
+                Err(value) => value,
+            });
             let old = update(emitter, host, [b, c]);
-            let old = emitter.convert(old, class, held);
-            emitter.b.ins().store(flags, old, element, columns[2]);
-        });
-        self.b.ins().jump(done, &[]);
-        self.go_on_in(done);
-        self.column_of(area, columns[2], held)
+            if wants {
+                let old = emitter.convert(old, class, held);
+                emitter.b.ins().store(flags, old, element, columns[2]);
+            }
+        };
+        match guard {
+            Some(guard) => {
+                let bits = self.bits_of_guard(guard);
+                let (some, done) = (self.b.create_block(), self.b.create_block());
+                self.b.ins().brif(bits, some, &[], done, &[]);
+                self.go_on_in(some);
+                self.each_active(bits, code);
+                self.b.ins().jump(done, &[]);
+                self.go_on_in(done);
+            }
+            None => self.each_thread(1, code),
+        }
+        if wants { self.column_of(area, columns[2], held) } else { Vec::new() }
     }
 
     /// Returns the class in which an element of a thread is passed through memory.

@@ -344,7 +344,7 @@ impl Emitter<'_> {
         if self.load_scattered(load, access, (address, offset), Some(guard), own) {
             return;
         }
-        if let Some(places) = self.places_of_active(access, &load.operand, (address, offset), guard) {
+        if let Some(places) = self.places_of_active(access, &load.operand, (address, offset), Some(guard)) {
             return self.load_each_active(load, &places, guard, own);
         }
         let places = self.places(access, &load.operand, address, offset, Some(guard));
@@ -425,7 +425,7 @@ impl Emitter<'_> {
         if self.store_scattered(store, access, (address, offset), values, Some(guard)) {
             return;
         }
-        match self.places_of_active(access, &store.operand, (address, offset), guard) {
+        match self.places_of_active(access, &store.operand, (address, offset), Some(guard)) {
             Some(places) => self.store_each_active(store, &places, values, guard),
             None => self.store_some(store, access, address, offset, values, guard),
         }

@@ -84,7 +84,7 @@ impl Emitter<'_> {
         let area = self.store_matched(&parts);
         let results = self.length.offset(parts.len());
         if self.is_wide() {
-            self.each_thread(|emitter, lane| {
+            self.each_thread(AT_ONCE, |emitter, lane| {
                 let at = emitter.matched_in(class, area, lane);
                 let to = emitter.matched_in(Class::B32, area, lane);
                 for more in 0..AT_ONCE as i32 {

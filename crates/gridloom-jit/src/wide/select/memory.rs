@@ -298,10 +298,23 @@ impl Selector<'_> {
                 let into = self.register(result);
                 let (at, value) = (self.register(at), self.register(value));
                 let combine = match op {
-                    AtomicRmwOp::Add if self.uses[result] == 0 => {
+                    AtomicRmwOp::Add
+                    | AtomicRmwOp::Sub
+                    | AtomicRmwOp::And
+                    | AtomicRmwOp::Or
+                    | AtomicRmwOp::Xor
+                        if self.uses[result] == 0 =>
+                    {
+                        let opcode = match op {
+                            AtomicRmwOp::Add => 0x01,
+                            AtomicRmwOp::Sub => 0x29,
+                            AtomicRmwOp::And => 0x21,
+                            AtomicRmwOp::Or => 0x09,
+                            _ => 0x31,
+                        };
                         let base = AddressBase::Register(at);
                         let address = Address { base, index: None, displacement: 0 };
-                        let form = Form::new(arithmetic(0x01, wide)).reg(Use::Read(value));
+                        let form = Form::new(arithmetic(opcode, wide)).reg(Use::Read(value));
                         self.push(Form { lock: true, ..form.rm(Source::Memory(address)) });
                         return Ok(());
                     }
