@@ -6,17 +6,22 @@
 //! architecture; `RUSTFLAGS="-C target-cpu=native"` in front for this one. Words after `--` choose
 //! the kernels whose name contains one of them; `--quick` takes small sizes, which show that all
 //! works and nothing else; `--alone` gives each side one thread, and tells the least time of each
-//! instead of the median, to look at the code itself on a busy machine.
+//! instead of the median, to look at the code itself on a busy machine; `--processor-time` measures
+//! the time of all threads on the processor, which other programs disturb less.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
 mod cases;
+#[path = "../clock/mod.rs"]
+mod clock;
 mod hand;
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cases::{CASES, Case, Rate};
+use clock::Clock;
 use gridloom::contract::{Axis, Contract, block, grid};
 use gridloom::prelude::*;
 use gridloom::{CpuOptions, Engine};
@@ -30,11 +35,17 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
+/// Returns the time of the clock that the arguments ask for.
+fn now() -> Duration {
+    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    CLOCK.get_or_init(Clock::of_arguments).now()
+}
+
 fn launch(case: &Case) -> Result<Duration> {
-    let start = Instant::now();
+    let start = now();
     case.executable.launch(&case.stream)?;
     case.stream.synchronize()?;
-    Ok(start.elapsed())
+    Ok(now() - start)
 }
 
 impl Rate {
@@ -166,9 +177,9 @@ fn main() -> Result<()> {
                 if (round + turn) % 2 == 0 {
                     ours.push(launch(&case)?);
                 } else {
-                    let start = Instant::now();
+                    let start = now();
                     (case.by_hand)();
-                    theirs.push(start.elapsed());
+                    theirs.push(now() - start);
                 }
             }
         }

@@ -11,6 +11,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it found")]
 
 mod cases;
+#[path = "../clock/mod.rs"]
+mod clock;
 mod families;
 mod integers;
 mod opencl;
@@ -21,6 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cases::{Case, Value};
+use clock::Clock;
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 use opencl::{ClBuffer, ClKernel, OpenCl};
@@ -163,43 +166,6 @@ fn compare(case: &Case, ours: &Ours, theirs: &Theirs, opencl: &OpenCl) -> Result
     Ok(())
 }
 
-/// Which time is measured.
-#[derive(Clone, Copy)]
-enum Clock {
-    /// The time that passes.
-    Wall,
-    /// The time that all threads of this process are on a processor.
-    Processor,
-}
-
-impl Clock {
-    fn now(self) -> Duration {
-        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-        match self {
-            Clock::Wall => START.get_or_init(Instant::now).elapsed(),
-            Clock::Processor => processor_time(),
-        }
-    }
-}
-
-#[cfg(unix)]
-fn processor_time() -> Duration {
-    unsafe extern "C" {
-        fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
-    }
-    /// `CLOCK_PROCESS_CPUTIME_ID` of Linux.
-    const PROCESS: i32 = 2;
-    let mut time = [0; 2];
-    // SAFETY: the call writes seconds and nanoseconds, which the array has room for.
-    unsafe { clock_gettime(PROCESS, &raw mut time) };
-    Duration::new(time[0].unsigned_abs(), time[1].unsigned_abs() as u32)
-}
-
-#[cfg(not(unix))]
-fn processor_time() -> Duration {
-    Clock::Wall.now()
-}
-
 fn timed(clock: Clock, times: u32, mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     let start = clock.now();
     for _ in 0..times {
@@ -225,8 +191,7 @@ fn main() -> ExitCode {
 
 fn compare_all() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let on_processor = words.iter().any(|word| word == "--processor-time");
-    let clock = if on_processor { Clock::Processor } else { Clock::Wall };
+    let clock = Clock::of_arguments();
     let quick = words.iter().any(|word| word == "--quick");
     let chosen: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     let opencl = OpenCl::open(concat!(
