@@ -334,6 +334,30 @@ fn an_endless_loop_that_the_host_drives_ends_soon_when_everything_is_dropped() {
 }
 
 #[test]
+fn the_driver_gets_no_empty_body() {
+    let mut fixture = Fixture::new();
+    fixture.held = None;
+    let gpu = &fixture.gpu;
+    for (form, bodies) in
+        [(ConditionalForm::If, 1), (ConditionalForm::IfElse, 2), (ConditionalForm::Switch, 3)]
+    {
+        let graph = gpu.graph();
+        let condition = graph.condition(Some(1));
+        let (_, bodies) = conditional(&graph, &[], form, Test::Condition(condition.key()), bodies);
+        // Nodes that do nothing are none for the driver.
+        bodies[0].add(&[], Operation::Empty).unwrap();
+        graph.instantiate().unwrap().launch(&gpu.stream).unwrap();
+    }
+    let graph = gpu.graph();
+    let untested = graph.condition(Some(0));
+    let left = gpu.words(&[1]);
+    graph.add(&[], gpu.launch("countdown", [handle(&untested), at(&left)])).unwrap();
+    graph.instantiate().unwrap().launch(&gpu.stream).unwrap();
+    gpu.stream.synchronize().unwrap();
+    assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+#[test]
 fn a_cooperative_kernel_is_left_out_without_disabling_it_in_the_driver() {
     let mut fixture = Fixture::new();
     fixture.held = None;

@@ -217,13 +217,19 @@ impl Executable {
         let builder = Builder { bare, variant, graph, words };
         let kernel = match form {
             Form::Plain | Form::DeviceLaunch => {
-                let first = builder.add(graph, None)?;
-                builder.add(graph, Some(first))?
+                let first = builder.add(graph, &[])?;
+                builder.add(graph, &[first])?
+            }
+            Form::Fan => {
+                let first = builder.add(graph, &[])?;
+                let middle = (0..8).map(|_| builder.add(graph, &[first]));
+                let middle = middle.collect::<Result<Vec<_>, _>>()?;
+                builder.add(graph, &middle)?
             }
             Form::Events => {
                 let wait = builder.wait(bare.events[(thread + 1) % THREADS])?;
-                let first = builder.add(graph, Some(wait))?;
-                let second = builder.add(graph, Some(first))?;
+                let first = builder.add(graph, &[wait])?;
+                let second = builder.add(graph, &[first])?;
                 builder.record(second, bare.events[thread])?;
                 second
             }
@@ -231,6 +237,7 @@ impl Executable {
             Form::EmptyWhile => builder.empty_conditionals(WHILE, 0)?,
             Form::If => builder.conditional(IF)?,
             Form::While => builder.conditional(WHILE)?,
+            Form::TightWhile => builder.tight_while()?,
         };
         if variant.calls_back {
             builder.call_back()?;
@@ -245,7 +252,7 @@ impl Executable {
         let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS { flags: u64::from(flags), ..Default::default() };
         // SAFETY: the graph is complete; one handle and the result are written.
         unsafe { driver.cu_graph_instantiate_with_params(&mut raw, graph, &mut params) }?;
-        let is_in_body = matches!(form, Form::If | Form::While);
+        let is_in_body = matches!(form, Form::If | Form::While | Form::TightWhile);
         Ok(Executable { bare: bare.clone(), graph, raw, words, kernel, is_in_body })
     }
 
@@ -321,18 +328,18 @@ impl Builder<'_> {
     fn kernel(
         &self,
         graph: CUgraph,
-        after: Option<CUgraphNode>,
+        after: &[CUgraphNode],
         parameters: &CUDA_KERNEL_NODE_PARAMS_v2,
     ) -> Result<CUgraphNode, Error> {
         let mut node = ptr::null_mut();
-        let (before, count) = after.as_ref().map_or((ptr::null(), 0), |node| (ptr::from_ref(node), 1));
+        let (before, count) = (after.as_ptr(), after.len());
         // SAFETY: graph and predecessor are alive, and the parameters point to arguments that fit.
         unsafe { self.bare.driver.cu_graph_add_kernel_node(&mut node, graph, before, count, parameters) }?;
         Ok(node)
     }
 
     /// Adds the kernel that counts, as the variant launches it.
-    fn add(&self, graph: CUgraph, after: Option<CUgraphNode>) -> Result<CUgraphNode, Error> {
+    fn add(&self, graph: CUgraph, after: &[CUgraphNode]) -> Result<CUgraphNode, Error> {
         let (grid, block) = shape(0);
         let (mut address, mut value, mut count) = (self.words, 1u32, WORDS as u32);
         let mut args = [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];
@@ -410,11 +417,21 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds a fill of the passes left and a conditional after it. Returns a kernel in its body.
-    fn conditional(&self, kind: CUgraphConditionalNodeType) -> Result<CUgraphNode, Error> {
-        let left = self.words + 4 * WORDS as u64;
+    /// Adds a fill of the passes left and a loop after it, with one kernel in its body. Returns that
+    /// kernel.
+    fn tight_while(&self) -> Result<CUgraphNode, Error> {
+        let mut left = self.words + 4 * WORDS as u64;
+        let (_, mut handle, body) = self.conditional_node(self.graph, self.passes_left()?, WHILE, 1)?;
+        let mut args = [(&raw mut handle).cast(), (&raw mut left).cast()];
+        let function =
+            if self.variant.starts_early { self.bare.countdown_early } else { self.bare.countdown };
+        self.kernel(body, &[], &parameters(function, 1, 1, &mut args))
+    }
+
+    /// Adds a fill of the passes left.
+    fn passes_left(&self) -> Result<CUgraphNode, Error> {
         let set = CUDA_MEMSET_NODE_PARAMS {
-            dst: left,
+            dst: self.words + 4 * WORDS as u64,
             pitch: 4,
             value: PASSES,
             elementSize: 4,
@@ -425,22 +442,28 @@ impl Builder<'_> {
         let (driver, context) = (&self.bare.driver, self.bare.context);
         // SAFETY: graph, context and memory are alive.
         unsafe { driver.cu_graph_add_memset_node(&mut fill, self.graph, ptr::null(), 0, &set, context) }?;
-        let (_, mut handle, body) = self.conditional_node(self.graph, fill, kind, 1)?;
-        let mut kernel = self.add(body, None)?;
+        Ok(fill)
+    }
+
+    /// Adds a fill of the passes left and a conditional after it. Returns a kernel in its body.
+    fn conditional(&self, kind: CUgraphConditionalNodeType) -> Result<CUgraphNode, Error> {
+        let left = self.words + 4 * WORDS as u64;
+        let (_, mut handle, body) = self.conditional_node(self.graph, self.passes_left()?, kind, 1)?;
+        let mut kernel = self.add(body, &[])?;
         if self.variant.forks {
             // Nothing in the body waits for these.
-            let beside = self.add(body, None)?;
-            self.add(body, Some(beside))?;
-            self.add(body, Some(beside))?;
+            let beside = self.add(body, &[])?;
+            self.add(body, &[beside])?;
+            self.add(body, &[beside])?;
         }
         if self.variant.transfers {
             let copied = self.transfers(body, kernel)?;
-            kernel = self.add(body, Some(copied))?;
+            kernel = self.add(body, &[copied])?;
         }
         if self.variant.nests {
             let (inner, _, nested) = self.conditional_node(body, kernel, IF, 1)?;
-            self.add(nested, None)?;
-            kernel = self.add(body, Some(inner))?;
+            self.add(nested, &[])?;
+            kernel = self.add(body, &[inner])?;
         }
         let parameters = |function, args: &mut [*mut c_void]| parameters(function, 1, 1, args);
         if kind == WHILE {
@@ -450,13 +473,13 @@ impl Builder<'_> {
             if self.variant.starts_early {
                 self.early_kernel(body, kernel, &parameters(self.bare.countdown_early, &mut args))?;
             } else {
-                self.kernel(body, Some(kernel), &last)?;
+                self.kernel(body, &[kernel], &last)?;
             }
         } else {
             // The handle is used by a kernel in both forms, as in most programs.
             let mut yes = 1u32;
             let mut args = [(&raw mut handle).cast(), (&raw mut yes).cast()];
-            self.kernel(body, Some(kernel), &parameters(self.bare.set_condition, &mut args))?;
+            self.kernel(body, &[kernel], &parameters(self.bare.set_condition, &mut args))?;
         }
         Ok(kernel)
     }
@@ -467,10 +490,10 @@ impl Builder<'_> {
         kind: CUgraphConditionalNodeType,
         default: u32,
     ) -> Result<CUgraphNode, Error> {
-        let first = self.add(self.graph, None)?;
+        let first = self.add(self.graph, &[])?;
         let (second, ..) = self.conditional_node(self.graph, first, kind, default)?;
         let (third, ..) = self.conditional_node(self.graph, second, kind, default)?;
-        self.add(self.graph, Some(third))
+        self.add(self.graph, &[third])
     }
 
     /// Adds a fill of the upper half of the words and a copy of it to the lower half, after a kernel.

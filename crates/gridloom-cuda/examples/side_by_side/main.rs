@@ -15,12 +15,13 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `plain`, `if`, `empty-if`, `while`, `empty-while`, `device-launch`, `events` | what the graphs are; several words are dealt out to the threads. Graphs with `events` record one event and wait for that of the next thread. |
+//! | `plain`, `fan`, `if`, `empty-if`, `while`, `tight-while`, `empty-while`, `device-launch`, `events` | what the graphs are; several words are dealt out to the threads. Graphs with `events` record one event and wait for that of the next thread. |
 //! | `one` | all threads launch one executable instead of each its own |
-//! | `turns` | each launch waits for the end of the one before it, by an event |
+//! | `turns`, `conditional-turns` | each launch, or each of a graph with a conditional, waits for the end of the one before it, by an event |
 //! | `cluster`, `cooperative`, `priority` | how the kernels of the graphs are launched |
 //! | `arguments`, `shape` | a kernel gets another argument, or another grid and block, before each launch |
 //! | `recreate` | an executable is replaced after every 16 launches, while the last ones are in flight |
+//! | `renew` | each launch has a new executable; the old one is destroyed while its launch is in flight |
 //! | `recreate-idle` | an executable is replaced after each wait for its stream, while others run |
 //! | `disable` | a kernel of a plain graph is left out of every other launch |
 //! | `upload` | each new executable is uploaded on another stream |
@@ -51,7 +52,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is tried if no variant is named: combinations that are known to fail, to work, or that are
 /// suspected.
-const VARIANTS: [&str; 64] = [
+const VARIANTS: [&str; 70] = [
     "while",
     "while,one",
     "if",
@@ -116,6 +117,12 @@ const VARIANTS: [&str; 64] = [
     "while,turns,single,streams,callbacks,recreate-idle",
     "plain,while,turns,streams,callbacks,new-streams,recreate",
     "if,while,turns,streams,callbacks,deep,transfers,nested,recreate",
+    "fan",
+    "fan,while,turns",
+    "plain,while,conditional-turns",
+    "fan,while,conditional-turns",
+    "fan,if,conditional-turns",
+    "fan,plain,plain,while",
 ];
 
 /// How much longer than its time a variant may take before it counts as hanging.

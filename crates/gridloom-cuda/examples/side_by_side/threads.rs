@@ -1,7 +1,7 @@
 //! Threads that launch graphs until a call fails or the time is over.
 
 use crate::graphs::{Bare, Executable, words};
-use crate::variant::Variant;
+use crate::variant::{Form, Turns, Variant};
 use crate::{Error, simulator};
 use gridloom_cuda::CudaDevice;
 use gridloom_cuda::driver::Driver;
@@ -137,7 +137,7 @@ impl Shared<'_> {
             if variant.uploads_again {
                 target.upload(lane.other)?;
             }
-            self.launch(target, lane.stream)?;
+            self.launch(target, form, lane.stream)?;
             self.launches.fetch_add(1, Ordering::Relaxed);
             if variant.renews_streams {
                 let new = stream(&self.bare)?;
@@ -146,6 +146,9 @@ impl Shared<'_> {
                 lane.wait_for_next(driver, old)?;
                 // SAFETY: destroyed once; the driver lets its work finish.
                 unsafe { driver.cu_stream_destroy(old) }?;
+            }
+            if variant.renews {
+                lane.executable = None;
             }
             if (count + 1) % variant.batch == 0 {
                 for lane in &mut lanes {
@@ -167,8 +170,13 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn launch(&self, executable: &Executable, stream: CUstream) -> Result<(), Error> {
-        if !self.variant.takes_turns {
+    fn launch(&self, executable: &Executable, form: Form, stream: CUstream) -> Result<(), Error> {
+        let takes_turns = match self.variant.turns {
+            Turns::None => false,
+            Turns::Conditionals => form.is_conditional(),
+            Turns::All => true,
+        };
+        if !takes_turns {
             // A driver wants one call at a time on an executable.
             let _alone = self.variant.shares_one.then(|| self.turn.lock());
             return executable.launch(stream);

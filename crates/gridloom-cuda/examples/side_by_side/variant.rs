@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub(crate) enum Form {
     /// Two kernels.
     Plain,
+    /// A kernel, eight kernels side by side after it, and one after these.
+    Fan,
     /// A conditional whose body runs once.
     If,
     /// Two conditionals without anything in their bodies, which are entered.
@@ -17,10 +19,36 @@ pub(crate) enum Form {
     EmptyWhile,
     /// A loop of some passes.
     While,
+    /// A loop of some passes whose body is the one kernel that decides.
+    TightWhile,
     /// Two kernels, compiled so that kernels could launch them.
     DeviceLaunch,
     /// A wait for an event, two kernels, and a record of another event.
     Events,
+}
+
+impl Form {
+    /// Returns whether the driver treats the graph as one with a conditional.
+    pub(crate) fn is_conditional(self) -> bool {
+        match self {
+            Form::Plain | Form::Fan | Form::Events => false,
+            Form::If
+            | Form::EmptyIf
+            | Form::EmptyWhile
+            | Form::While
+            | Form::TightWhile
+            | Form::DeviceLaunch => true,
+        }
+    }
+}
+
+/// Which launches wait for the end of the one before them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turns {
+    None,
+    /// Those of graphs with conditionals.
+    Conditionals,
+    All,
 }
 
 /// How kernels are launched.
@@ -46,10 +74,12 @@ pub(crate) struct Variant {
     /// The forms of the graphs, dealt out to the threads.
     pub(crate) forms: Vec<Form>,
     pub(crate) shares_one: bool,
-    pub(crate) takes_turns: bool,
+    pub(crate) turns: Turns,
     pub(crate) special: Option<Special>,
     pub(crate) change: Option<Change>,
     pub(crate) recreates: bool,
+    /// Whether each launch has a new executable.
+    pub(crate) renews: bool,
     /// Whether an executable is replaced after a wait, when none of its launches is in flight.
     pub(crate) recreates_idle: bool,
     pub(crate) uploads: bool,
@@ -79,10 +109,11 @@ impl FromStr for Variant {
             name: name.into(),
             forms: Vec::new(),
             shares_one: false,
-            takes_turns: false,
+            turns: Turns::None,
             special: None,
             change: None,
             recreates: false,
+            renews: false,
             recreates_idle: false,
             uploads: false,
             uploads_again: false,
@@ -100,6 +131,7 @@ impl FromStr for Variant {
         for word in name.split(',') {
             match word {
                 "plain" => variant.forms.push(Form::Plain),
+                "fan" => variant.forms.push(Form::Fan),
                 "if" => variant.forms.push(Form::If),
                 "empty-if" => variant.forms.push(Form::EmptyIf),
                 "empty-while" => variant.forms.push(Form::EmptyWhile),
@@ -108,16 +140,19 @@ impl FromStr for Variant {
                 "nested" => variant.nests = true,
                 "early" => variant.starts_early = true,
                 "while" => variant.forms.push(Form::While),
+                "tight-while" => variant.forms.push(Form::TightWhile),
                 "device-launch" => variant.forms.push(Form::DeviceLaunch),
                 "events" => variant.forms.push(Form::Events),
                 "one" => variant.shares_one = true,
-                "turns" => variant.takes_turns = true,
+                "turns" => variant.turns = Turns::All,
+                "conditional-turns" => variant.turns = Turns::Conditionals,
                 "cluster" => variant.special = Some(Special::Cluster),
                 "cooperative" => variant.special = Some(Special::Cooperative),
                 "priority" => variant.special = Some(Special::Priority),
                 "arguments" => variant.change = Some(Change::Arguments),
                 "shape" => variant.change = Some(Change::Shape),
                 "recreate" => variant.recreates = true,
+                "renew" => variant.renews = true,
                 "recreate-idle" => variant.recreates_idle = true,
                 "disable" => variant.change = Some(Change::Enabled),
                 "upload" => variant.uploads = true,
@@ -134,8 +169,11 @@ impl FromStr for Variant {
         if variant.forms.is_empty() {
             return Err(format!("{name:?} names no form of graph, for example `while`").into());
         }
-        let changes =
-            variant.change.is_some() || variant.recreates || variant.recreates_idle || variant.uploads_again;
+        let changes = variant.change.is_some()
+            || variant.recreates
+            || variant.renews
+            || variant.recreates_idle
+            || variant.uploads_again;
         if variant.shares_one && changes {
             return Err("an executable that threads share is neither changed nor replaced".into());
         }

@@ -366,6 +366,11 @@ impl<'a> Builder<'a> {
         if !self.device_launch {
             return self.add_empty(graph, edges);
         }
+        self.add_idle_fill(graph, edges)
+    }
+
+    /// Adds a fill of a word that nobody reads.
+    fn add_idle_fill(&mut self, graph: CUgraph, edges: &Edges) -> Result<CUgraphNode> {
         let word = self.held.unread_word(&self.lowering.resources.shared)?;
         self.add_fill(graph, edges, word, 0, 1)
     }

@@ -158,6 +158,7 @@ fn random_operations_from_several_threads_break_nothing() {
         eprintln!("attack: seed {}, {} operations", round.seed, once(&round));
         return;
     };
+    let repeats = number("GRIDLOOM_ATTACK_REPEAT").is_some_and(|repeats| repeats > 0);
     let (start, mut operations, mut rounds) = (Instant::now(), 0, 0);
     while start.elapsed() < Duration::from_secs(seconds) {
         operations += once(&round);
@@ -169,7 +170,9 @@ fn random_operations_from_several_threads_break_nothing() {
                 start.elapsed()
             );
         }
-        round.seed += 1;
+        if !repeats {
+            round.seed += 1;
+        }
     }
     eprintln!("attack: {rounds} rounds, {operations} operations, nothing found");
 }

@@ -126,8 +126,12 @@ impl Builder<'_> {
                 self.origins.push((counting, origin));
             }
             let nodes = self.add_steps(body, steps)?;
+            let idle = self.fill_idle_body(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
-                let last = self.end_of_pass(origin, steps, &nodes);
+                let last = match idle {
+                    Some(idle) => Edges::full([idle]),
+                    None => self.end_of_pass(origin, steps, &nodes),
+                };
                 let kernel = resources.builtins().loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
                 self.origins.push((added, origin));
@@ -138,6 +142,16 @@ impl Builder<'_> {
         }
         self.node_map.set(origin, DriverNode { unit: self.unit, node }, place);
         Ok(node)
+    }
+
+    /// Adds a fill to a body in which nothing runs, and returns it. Driver 580.159 lost the context about
+    /// six times as often where bodies were empty, or had only the kernel that ends a pass
+    /// (docs/driver-quirks.md).
+    fn fill_idle_body(&mut self, body: CUgraph, steps: &[Step]) -> Result<Option<CUgraphNode>> {
+        if steps.iter().any(|step| !matches!(step.work, Work::Join)) {
+            return Ok(None);
+        }
+        self.add_idle_fill(body, &Edges::none()).map(Some)
     }
 
     /// Returns what the kernel that ends a pass waits for. If that is one kernel, and the
@@ -206,16 +220,17 @@ impl Builder<'_> {
         Ok((node, SmallVec::from_slice(graphs)))
     }
 
-    /// Adds an IF without a body for each handle that nothing tests, because such a handle makes the
+    /// Adds an IF that does nothing for each handle that nothing tests, because such a handle makes the
     /// driver refuse the whole graph. They come after `last`, the last conditional of the outermost graph, and one
     /// after the other: no conditionals of a graph may run side by side (see `add_steps`).
-    pub(super) fn use_up_handles(&self, mut last: Option<CUgraphNode>) -> Result<()> {
-        for (condition, &handle) in &self.handles {
-            if !self.tested.contains(condition) {
-                let edges = Edges::full(last);
-                let added = self.add_conditional_node(self.root, &edges, handle, ConditionalForm::If, 1)?;
-                last = Some(added.0);
-            }
+    pub(super) fn use_up_handles(&mut self, mut last: Option<CUgraphNode>) -> Result<()> {
+        let untested = self.handles.iter().filter(|(condition, _)| !self.tested.contains(condition));
+        for handle in untested.map(|(_, &handle)| handle).collect::<Vec<_>>() {
+            let edges = Edges::full(last);
+            let (node, bodies) =
+                self.add_conditional_node(self.root, &edges, handle, ConditionalForm::If, 1)?;
+            self.fill_idle_body(bodies[0], &[])?;
+            last = Some(node);
         }
         Ok(())
     }
