@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use gridloom::prelude::*;
+use gridloom::{Optimization, Optimizations};
 
 use crate::support::wait::OpenOnDrop;
 use crate::support::{Gate, GraphKernels, Random, for_each_device, is_cpu, refused};
@@ -218,6 +219,12 @@ impl World {
         }
         let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
         let options = InstantiateOptions::new().conditional_mode(conditional_mode);
+        let options = match seed % 3 {
+            0 => options.optimize(Optimizations::ALL),
+            // Every node stays as it is, but the optimiser stands between.
+            1 => options.optimize(Optimizations::of(&[Optimization::Edges])),
+            _ => options,
+        };
         let executable = graph.instantiate_with(&options)?;
         if targets.is_empty() {
             return Ok(());
