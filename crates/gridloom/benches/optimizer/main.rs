@@ -264,17 +264,19 @@ impl Work {
     }
 
     /// Launches a graph with the default options until its optimised form runs, and prints what the
-    /// launches before, meanwhile and after took the host.
+    /// launches before, meanwhile and after took the host. Also prints what parts of that take: a
+    /// first launch, and instantiation with kernels that are known.
     fn automatic(&self, name: &str) -> Result<()> {
         const MOST: usize = 20_000;
         let options = InstantiateOptions::new().optimize(Optimizations::NONE);
-        let (plain, case) = (self.chain(1)?, self.chain(1)?);
+        let (plain, case, known) = (self.chain(1)?, self.chain(1)?, self.chain(1)?);
         let (plain, executable) = (plain.graph.instantiate_with(&options)?, case.graph.instantiate()?);
         let launch = |executable: &Executable| {
             self.stream.synchronize()?;
             timed(|| executable.launch(&self.stream)).map(|(took, ())| took.as_secs_f64() * 1e6)
         };
         let mut alone = Vec::new();
+        let first = launch(&plain)?;
         for _ in 0..200 {
             alone.push(launch(&plain)?);
         }
@@ -294,6 +296,14 @@ impl Work {
             measure::median(meanwhile.clone()),
             meanwhile.len(),
             measure::median(after)
+        );
+        let options = InstantiateOptions::new().optimize(Optimizations::ALL);
+        let (instantiated, executable) = timed(|| known.graph.instantiate_with(&options))?;
+        let first_optimized = launch(&executable)?;
+        println!(
+            "of these, in µs: a first launch without the optimiser {first:.1}; with kernels that are known, \
+             instantiating the optimised form {:.1} and its first launch {first_optimized:.1}",
+            instantiated.as_secs_f64() * 1e6
         );
         Ok(())
     }
