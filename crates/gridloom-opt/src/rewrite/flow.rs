@@ -64,6 +64,11 @@ impl Flow {
         Flow::with(self.successors)
     }
 
+    /// Returns the instructions that control comes from.
+    pub(super) fn before(&self, at: usize) -> &[usize] {
+        &self.predecessors[at]
+    }
+
     pub(super) fn end(&self) -> usize {
         self.successors.len() - 1
     }

@@ -71,7 +71,7 @@ pub(super) fn leaves_others_waiting(
 }
 
 /// Returns whether no thread passes an instruction before all others of its block reach it.
-fn gathers_block(instruction: &Instruction) -> bool {
+pub(super) fn gathers_block(instruction: &Instruction) -> bool {
     let waits = |kind: &BarrierKind| !matches!(kind, BarrierKind::Arrive);
     instruction.guard.is_none()
         && matches!(&instruction.op, Op::Sync(SyncOp::Barrier { kind, threads: None, .. }) if waits(kind))
@@ -86,7 +86,7 @@ mod tests {
     fn leaves_with(warps_along_x: bool, text: &str) -> bool {
         let source = format!(
             ".version 8.0 .target sm_80 .address_size 64 .entry k(.param .b32 n) {{ \
-             .reg .pred %p, %w, %b, %q; .reg .b32 %i, %j, %n, %r, %s; \
+             .reg .pred %p, %w, %b, %q; .reg .b32 %i, %j, %n, %r, %s; .shared .b32 flag; \
              mov.u32 %i, %tid.x; mov.u32 %j, %ctaid.x; ld.param.b32 %n, [n]; \
              setp.gt.u32 %p, %i, 3; setp.ge.u32 %w, %i, 64; setp.eq.u32 %b, %j, %n; {text} }}"
         );
@@ -157,6 +157,31 @@ mod tests {
         )));
         let counted = "mov.u32 %r, %n; setp.gt.u32 %p, %i, %r;";
         assert!(leaves(&format!("{counted} spin: @%p ret; @%b bra spin; bar.sync 0; bra spin;")));
+    }
+
+    #[test]
+    fn a_flag_in_shared_memory_that_nobody_writes_between_two_barriers_is_the_same_for_all() {
+        let set = "@%p st.shared.b32 [flag], %i; bar.sync 0;";
+        let read = "ld.shared.b32 %r, [flag]; setp.ne.u32 %q, %r, 0;";
+        assert!(!leaves(&format!("{set} {read} bar.sync 0; @%q ret; bar.sync 0; ret;")));
+        assert!(!leaves(&format!("{set} {read} @%q bra out; bar.sync 0; out: ret;")));
+        assert!(!leaves(&format!("again: {set} {read} bar.sync 0; @%q bra again; ret;")));
+        // A thread that is ahead sets it again.
+        assert!(leaves(&format!("again: {set} {read} @%q bra again; ret;")));
+        assert!(leaves(&format!("{set} {read} st.shared.b32 [flag], %j; @%q ret; bar.sync 0; ret;")));
+        // Others write while some read.
+        assert!(leaves(&format!(
+            "{set} @%w bra other; {read} bra on; other: st.shared.b32 [flag], %j; on: bar.sync 0; @%q ret; \
+             bar.sync 0; ret;"
+        )));
+        // Each reads a word of its own, or what nobody waited for.
+        assert!(leaves(&format!(
+            "{set} ld.shared.b32 %r, [%i]; setp.ne.u32 %q, %r, 0; @%q ret; bar.sync 0; ret;"
+        )));
+        assert!(leaves(&format!("{read} @%q ret; bar.sync 0; ret;")));
+        assert!(leaves(&format!(
+            "@%p st.shared.b32 [flag], %i; bar.sync 1, 32; {read} @%q ret; bar.sync 0; ret;"
+        )));
     }
 
     #[test]

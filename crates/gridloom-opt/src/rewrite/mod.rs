@@ -22,6 +22,7 @@ mod meetings;
 mod origins;
 mod prefixed;
 mod program;
+mod settled;
 mod source;
 mod stops;
 mod uniformity;

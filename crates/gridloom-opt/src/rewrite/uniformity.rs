@@ -14,6 +14,7 @@ use gridloom_ptx::{
 };
 
 use super::flow::Flow;
+use super::settled::settled_loads;
 
 /// The threads of a warp.
 const WARP: i64 = 32;
@@ -76,6 +77,7 @@ impl Uniformity {
         // The threads that reach an instruction together, as far as branches parted them.
         let mut together = vec![Same::Block; count + 1];
         let mut decide = vec![Same::Block; count];
+        let settled = settled_loads(body, flow);
         loop {
             let mut changed = false;
             for (at, instruction) in body.instructions.iter().enumerate() {
@@ -89,7 +91,10 @@ impl Uniformity {
                     }
                 });
                 if !defined.is_empty() {
-                    let mut value = registers.result(&instruction.op);
+                    let mut value = match settled[at] {
+                        true => Value::Same(registers.operands(&instruction.op)),
+                        false => registers.result(&instruction.op),
+                    };
                     if parted > Same::Block {
                         value = Value::Same(value.same().max(parted));
                     }

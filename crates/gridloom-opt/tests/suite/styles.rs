@@ -34,8 +34,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("shared_through_functions", "shared memory of the module"),
 ];
 /// The kernels that may be parts of a batch but no steps, with the reason.
-const NO_STEPS: &[(&str, &str)] =
-    &[("flag_in_shared", "threads may return"), ("labeled_groups", "threads may return")];
+const NO_STEPS: &[(&str, &str)] = &[("labeled_groups", "threads may return")];
 /// The kernels that may be steps but no parts of a batch, with the reason.
 const NO_BATCHES: &[(&str, &str)] = &[
     ("checked", "may stop the launch"),
