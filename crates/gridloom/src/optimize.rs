@@ -13,8 +13,9 @@ const OPTIMIZE_VARIABLE: &str = "GRIDLOOM_OPTIMIZE";
 /// What the environment asks for.
 enum Override {
     Some(Optimize),
-    /// Every optimisation that is possible, worthwhile or not, for tests on devices where few are.
-    Everything,
+    /// These optimisations wherever they are possible, worthwhile or not, for tests on devices where
+    /// few are: `everything`, or `everything:chains,loops`.
+    Everything(Optimizations),
     Wrong(String),
 }
 
@@ -27,15 +28,20 @@ pub(crate) fn optimizer(wanted: Optimize) -> Result<Option<Arc<dyn Optimizer>>> 
     let given = OVERRIDE.get_or_init(|| {
         let value = std::env::var(OPTIMIZE_VARIABLE).ok().filter(|value| !value.trim().is_empty());
         value.map(|value| match value.trim() {
-            "everything" => Override::Everything,
-            other => other.parse().map_or_else(Override::Wrong, Override::Some),
+            "everything" => Override::Everything(Optimizations::ALL),
+            other => match other.strip_prefix("everything:").map(str::parse) {
+                Some(Ok(Optimize::Now(wanted))) => Override::Everything(wanted),
+                Some(Ok(_)) => Override::Wrong(format!("{other:?} names no passes")),
+                Some(Err(message)) => Override::Wrong(message),
+                None => other.parse().map_or_else(Override::Wrong, Override::Some),
+            },
         })
     });
     let wanted = match given {
         None => wanted,
         Some(Override::Some(wanted)) => *wanted,
-        Some(Override::Everything) => {
-            return Ok(Some(Arc::new(GraphOptimizer::new(Optimizations::ALL).everything())));
+        Some(Override::Everything(wanted)) => {
+            return Ok(Some(Arc::new(GraphOptimizer::new(*wanted).everything())));
         }
         Some(Override::Wrong(message)) => {
             let message = format!("{OPTIMIZE_VARIABLE}: {message}");

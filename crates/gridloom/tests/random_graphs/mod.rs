@@ -4,7 +4,8 @@
 //! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with
 //! that seed; `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one
 //! that never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only
-//! these of its outermost steps.
+//! these of its outermost steps. `GRIDLOOM_RANDOM_EACH_PASS=1` runs each graph with all passes of the
+//! optimiser, with each alone and with none; `GRIDLOOM_RANDOM_THREADS=16` uses several threads.
 
 pub(crate) mod build;
 mod generate;
@@ -15,8 +16,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gridloom::Hazard;
 use gridloom::prelude::*;
+use gridloom::{Hazard, Optimization, Optimizations};
 
 use crate::support::{GraphKernels, Random, for_each_device};
 use build::Builder;
@@ -41,21 +42,40 @@ fn random_graphs_compute_what_a_plain_program_does() {
     if trace && seeds.end - seeds.start == 1 {
         let _ = writeln!(std::io::stderr(), "{:#?}", kept(Program::random(seeds.start)));
     }
-    for_each_device(|device| {
-        let kernels = GraphKernels::new(device)?;
-        for seed in seeds.clone() {
-            if trace {
-                // A direct write: the harness shows what it captured only after the end.
-                let _ = writeln!(std::io::stderr(), "seed {seed} on {}", device.name());
-            }
-            if let Err(complaint) = check(&kernels, seed) {
-                panic!(
-                    "{complaint}\nrun it alone with GRIDLOOM_RANDOM_SEED={seed}; the program is\n{:#?}",
-                    Program::random(seed)
-                );
-            }
+    let passes: Vec<Option<Optimizations>> = match variable("GRIDLOOM_RANDOM_EACH_PASS").unwrap_or(0) {
+        0 => vec![None],
+        _ => {
+            let each = Optimization::ALL.iter().map(|&pass| Optimizations::of(&[pass]));
+            each.chain([Optimizations::ALL, Optimizations::NONE]).map(Some).collect()
         }
-        Ok(())
+    };
+    let threads = variable("GRIDLOOM_RANDOM_THREADS").unwrap_or(1).max(1);
+    for_each_device(|device| {
+        let run = |thread: u64| -> Result<()> {
+            let kernels = GraphKernels::new(device)?;
+            for seed in seeds.clone().filter(|seed| seed % threads == thread) {
+                if trace {
+                    // A direct write: the harness shows what it captured only after the end.
+                    let _ = writeln!(std::io::stderr(), "seed {seed} on {}", device.name());
+                }
+                for &passes in &passes {
+                    if let Err(complaint) = check(&kernels, seed, passes) {
+                        panic!(
+                            "{complaint}\npasses: {passes:?}\nrun it alone with GRIDLOOM_RANDOM_SEED={seed}; \
+                             the program is\n{:#?}",
+                            Program::random(seed)
+                        );
+                    }
+                }
+            }
+            Ok(())
+        };
+        let run = &run;
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+            all.into_iter()
+                .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
     });
 }
 
@@ -146,11 +166,19 @@ fn kept(mut program: Program) -> Program {
 }
 
 /// Runs the graph of a seed as often as the seed says, and says what differs from the reference.
-fn check(kernels: &GraphKernels, seed: u64) -> std::result::Result<(), String> {
-    run(kernels, seed).map_err(|error| format!("the graph of seed {seed} fails: {error}"))?
+fn check(
+    kernels: &GraphKernels,
+    seed: u64,
+    passes: Option<Optimizations>,
+) -> std::result::Result<(), String> {
+    run(kernels, seed, passes).map_err(|error| format!("the graph of seed {seed} fails: {error}"))?
 }
 
-fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), String>> {
+fn run(
+    kernels: &GraphKernels,
+    seed: u64,
+    passes: Option<Optimizations>,
+) -> Result<std::result::Result<(), String>> {
     let program = kept(Program::random(seed));
     // Another sequence than the program's own.
     let mut random = Random::new(!seed);
@@ -183,6 +211,10 @@ fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), Stri
     let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
     let count_passes = !counted.is_empty();
     let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(count_passes);
+    let options = match passes {
+        Some(passes) => options.optimize(passes),
+        None => options,
+    };
     let executable = graph.instantiate_with(&options)?;
     drop(graph);
 
