@@ -306,8 +306,9 @@ impl Edit {
             Operation::Kernel(launch) => {
                 let mut args = launch.args().clone();
                 let place = *args.layout.last().unwrap();
-                let (start, size) = (place.offset as usize, place.size as usize);
-                let size = size.min(4);
+                // The last bytes: also of the structure with all arguments.
+                let size = (place.size as usize).min(4);
+                let start = (place.offset + place.size) as usize - size;
                 args.bytes[start..start + size].copy_from_slice(&by.to_le_bytes()[..size]);
                 // Other memory of the same allocations, so that the order of nodes still fits.
                 for pointer in args.pointers.iter_mut().take(1) {
