@@ -407,7 +407,9 @@ fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
                 }
             }
         }
-        assert_eq!(done.len(), KINDS.len(), "some of {KINDS:?} happened in no graph: {done:?}");
+        // Other seeds than those of a plain test run may leave some out.
+        let is_plain = first == 0;
+        assert!(!is_plain || done.len() == KINDS.len(), "some of {KINDS:?} happened in no graph: {done:?}");
     }
 }
 

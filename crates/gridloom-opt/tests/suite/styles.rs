@@ -449,7 +449,7 @@ fn random_graphs_of_kernels_in_any_style_leave_the_same_before_and_after_edits()
                 *done.entry(pass).or_default() += times;
             }
         }
-        assert!(done.len() > 4, "{done:?}");
+        assert!(first > 0 || done.len() > 4, "{done:?}");
     }
 }
 
