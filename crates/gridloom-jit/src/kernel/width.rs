@@ -97,7 +97,12 @@ impl CompiledKernel {
         let function = &code.functions[0];
         let (shapes, _) = Uniformity::of(&flow, &natives, function.slots, GROUPS[0]);
         let (mut scattered, mut gathered, mut strided, mut packed) = (0, 0, 0, false);
+        let (mut accesses, mut records) = (0, 0);
         for pc in flow.range.clone() {
+            if let Some((operand, elements)) = accessed(&flow.instruction(pc).op) {
+                accesses += 1;
+                records += usize::from(is_in_large_record(&shapes, operand, elements));
+            }
             let in_row = match &flow.instruction(pc).op {
                 Op::Load(load) => {
                     let row = in_row(&shapes, &load.operand, load.extend.size, load.destinations.len());
@@ -120,6 +125,9 @@ impl CompiledKernel {
                 true => gathered += usize::from(!in_row),
                 false => scattered += usize::from(!in_row),
             }
+        }
+        if 2 * records > accesses {
+            return GROUPS[0];
         }
         if gathered > SEVERAL {
             return GROUPS[1];
@@ -285,6 +293,29 @@ fn may_be_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uni
         }
     }
     2 * alone > all
+}
+
+/// The least distance of records in bytes with which small groups are faster. The records of a group
+/// of eight fill four lines then, and those of the next group are on their way before it ends.
+const LARGE_RECORD: u64 = 32;
+
+/// Returns where an instruction accesses memory, other than parameters, and how many elements.
+fn accessed(op: &Op) -> Option<(&MemoryOperand, usize)> {
+    let (operand, elements) = match op {
+        Op::Load(load) => (&load.operand, load.destinations.len()),
+        Op::Store(store) => (&store.operand, store.sources.len()),
+        Op::Atomic(atomic) => (&atomic.operand, 1),
+        _ => return None,
+    };
+    (operand.space != Space::Param).then_some((operand, elements))
+}
+
+/// Returns whether each thread accesses several elements of a large record of its own.
+fn is_in_large_record(shapes: &Uniformity, operand: &MemoryOperand, elements: usize) -> bool {
+    let Base::Source(base) = operand.base else { return false };
+    operand.space == Space::Global
+        && elements > 1
+        && matches!(shapes.source(base), Shape::Affine(step) if step.unsigned_abs() >= LARGE_RECORD)
 }
 
 /// How a whole group makes an access at once.
