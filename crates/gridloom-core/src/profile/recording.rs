@@ -45,10 +45,9 @@ impl Cost {
     }
 }
 
-/// How many runs of a node the row has that shows what one of them takes by itself.
-pub(super) const IN_ROW: usize = 5;
-/// The way to a node and back differs by this part of it from one place of a graph to another.
-const WAY_DIFFERS: u64 = 4;
+/// How many runs of a node the two rows have that show what one of them takes by itself.
+pub(super) const FEW: usize = 5;
+pub(super) const MANY: usize = 13;
 
 /// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
 /// elsewhere than kernels.
@@ -75,8 +74,10 @@ pub struct Switching {
 pub(super) struct ChainTimes<'a> {
     /// Timers around one node.
     pub(super) one: &'a [u64],
-    /// Timers around a row of [`IN_ROW`] nodes.
-    pub(super) row: &'a [u64],
+    /// Timers around a row of [`FEW`] nodes.
+    pub(super) few: &'a [u64],
+    /// Timers around a row of [`MANY`] nodes.
+    pub(super) many: &'a [u64],
     /// Timers around two kernels.
     pub(super) kernels: &'a [u64],
     /// Timers around two kernels with the node between them.
@@ -91,13 +92,15 @@ impl Switching {
     /// Returns what going to a node and back takes. `cost` is that of timers around nothing.
     ///
     /// Each further run in a row adds the time of the node alone. What a first run adds beyond that
-    /// is the way there and back.
+    /// is the way there and back. The way differs from round to round, and is never shorter than
+    /// some time; so the rows are compared by times among the shortest of each.
     pub(super) fn of_chains(times: ChainTimes<'_>, cost: Cost) -> Self {
         let median = |times: &[u64]| quantile(times, 1, 2);
-        let ChainTimes { one, row, kernels, between, before, after } = times;
-        let (first, all) = (median(one), median(row));
-        let further = IN_ROW as u64 - 1;
-        let alone_ns = (all.saturating_sub(first) / further).min(first);
+        let ChainTimes { one, few, many, kernels, between, before, after } = times;
+        let first = median(one);
+        let further = (MANY - FEW) as u64;
+        let [shorter, longer] = [few, many].map(|times| quantile(times, 1, 10));
+        let alone_ns = (longer.saturating_sub(shorter) / further).min(first);
         let measured_ns = (first - alone_ns).saturating_sub(cost.inside_ns);
         let with_node = median(between).saturating_sub(median(kernels));
         let usual_ns = with_node.saturating_sub(alone_ns).min(measured_ns);
@@ -109,25 +112,26 @@ impl Switching {
             quantile(&distances, share, 10)
         };
         let spread_ns =
-            off(one, first, 9) + off(one, first, 5) + (off(one, first, 5) + off(row, all, 5)) / further;
+            off(one, first, 9) + off(one, first, 5) + (off(few, shorter, 5) + off(many, longer, 5)) / further;
         Switching { measured_ns, usual_ns, before_ns, after_ns, alone_ns, spread_ns }
     }
 
     /// Returns this for runs of a node that is the same as those of the chains.
     ///
-    /// The way to a node differs a little with what ran before, and so does the measured time. As
-    /// long as it differs from that of the chains by no more than the way may, the node is taken to
-    /// need the time that it needs in a row.
+    /// The way to a node differs with what ran before, and so does the measured time. As long as it
+    /// differs from that of the chains by no more than the way itself, the node is taken to need the
+    /// time that it needs in a row. By how much it differs is how far off that may be.
     pub(super) fn fitted_to(self, runs: &[Run], cost: Cost) -> Self {
         let times: Vec<u64> = runs.iter().map(|run| run.end_ns.saturating_sub(run.start_ns)).collect();
         let alone = cost.inside_ns + self.alone_ns;
         let typical = quantile(&times, 1, 2);
         let differs_ns = typical.abs_diff(alone + self.measured_ns);
-        if typical < alone || differs_ns > self.spread_ns + self.measured_ns / WAY_DIFFERS {
+        if typical < alone || differs_ns > self.spread_ns + self.measured_ns {
             return self;
         }
         let measured_ns = typical - alone;
-        Switching { measured_ns, usual_ns: self.usual_ns.min(measured_ns), ..self }
+        let spread_ns = self.spread_ns.max(differs_ns);
+        Switching { measured_ns, usual_ns: self.usual_ns.min(measured_ns), spread_ns, ..self }
     }
 }
 

@@ -3,9 +3,9 @@
 //! Many devices run fills and copies elsewhere than kernels. Timer kernels around a fill then also
 //! measure the way there and back, which timers around nothing do not show. So the instrumented
 //! copy of a graph with fills or copies runs some chains before the graph, several times by turns:
-//! timers around one fill, around a row of fills, around two kernels, and around two kernels with
-//! the fill between them ([`Switching::of_chains`]). Before each of them run kernels with timers, as
-//! in the graph, because the way may depend on what ran before.
+//! timers around one fill, around two rows of fills, around two kernels, and around two kernels with
+//! the fill between them ([`Switching::of_chains`]). Before those with a way to the fill run kernels
+//! with timers, as in the graph, because the way may depend on what ran before.
 //!
 //! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
 //! kind of them has chains of its own, on scratch memory. Drivers also run the bodies of
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::recording::{ChainTimes, Cost, IN_ROW, Run, Switching};
+use super::recording::{ChainTimes, Cost, FEW, MANY, Run, Switching};
 use crate::backend;
 use crate::error::Result;
 use crate::graph::{Definition, NodeKey};
@@ -23,12 +23,12 @@ use crate::memory::{Base, MemoryKind, Region};
 use crate::op::{CopySide, MemcpyOp, MemsetOp, Operation};
 
 /// How often each chain runs, in a graph with few kinds of fills and copies.
-const MOST_ROUNDS: usize = 7;
+const MOST_ROUNDS: usize = 5;
 /// How often each chain runs at least.
 const LEAST_ROUNDS: usize = 3;
 /// The most nodes of all chains, if that leaves enough rounds.
 const MOST_NODES: usize = 2000;
-/// How many kernels with timers run before each chain.
+/// How many kernels with timers run before a chain with a way to a fill or copy.
 const BEFORE: usize = 2;
 /// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
 /// is most like them.
@@ -129,16 +129,14 @@ impl Chains {
 
     /// Returns the chains of one round, in bodies or elsewhere, in the order in which they run.
     pub(super) fn round(&self, in_body: bool) -> Vec<Vec<Link>> {
-        let mut round = vec![vec![Link::Kernel; 2]];
+        let kernels = || std::iter::repeat_n(vec![Link::Kernel], BEFORE);
+        let mut round: Vec<Vec<Link>> = kernels().chain([vec![Link::Kernel; 2]]).collect();
         for kind in self.kinds_in(in_body) {
             let it = Link::Transfer(kind);
-            round.extend([vec![it], vec![it; IN_ROW], vec![Link::Kernel, it, Link::Kernel]]);
+            round.extend(kernels().chain([vec![it], vec![it; FEW], vec![it; MANY]]));
+            round.extend(kernels().chain([vec![Link::Kernel, it, Link::Kernel]]));
         }
-        if round.len() == 1 {
-            return Vec::new();
-        }
-        let with_kernels = |chain: Vec<Link>| std::iter::repeat_n(vec![Link::Kernel], BEFORE).chain([chain]);
-        round.into_iter().flat_map(with_kernels).collect()
+        if self.kinds_in(in_body).next().is_none() { Vec::new() } else { round }
     }
 
     fn kinds_in(&self, in_body: bool) -> impl Iterator<Item = usize> {
@@ -153,28 +151,26 @@ impl Chains {
             let over_rounds = |time: &dyn Fn(&[Run]) -> u64| -> Vec<u64> {
                 rounds.iter().map(|round| time(round)).collect()
             };
-            // The number of a chain without the kernels before each.
             let inside = |chain: usize| {
-                over_rounds(&|runs| {
-                    runs.get(chain_at(chain)).map_or(0, |run| run.end_ns.saturating_sub(run.start_ns))
-                })
+                over_rounds(&|runs| runs.get(chain).map_or(0, |run| run.end_ns.saturating_sub(run.start_ns)))
             };
-            // The time between the timer of this chain, or the one before it, and the next timer.
-            let until_next = |timer: usize| {
-                over_rounds(&|runs| match runs.get(timer..=timer + 1) {
+            let until_next = |chain: usize| {
+                over_rounds(&|runs| match runs.get(chain..=chain + 1) {
                     Some([one, next]) => next.start_ns.saturating_sub(one.end_ns),
                     _ => 0,
                 })
             };
-            let kernels = inside(0);
+            let kernels = inside(BEFORE);
             for (at, kind) in self.kinds_in(in_body).enumerate() {
-                let first = 1 + 3 * at;
-                let [one, row, between] = [first, first + 1, first + 2].map(inside);
-                let [before, after] = [chain_at(first) - 1, chain_at(first)].map(until_next);
+                // The chains of a kind come after those of the kernels alone.
+                let first = BEFORE + 1 + at * (2 * BEFORE + 4) + BEFORE;
+                let [one, few, many, between] = [first, first + 1, first + 2, first + 3 + BEFORE].map(inside);
+                let [before, after] = [first - 1, first].map(until_next);
                 each[kind] = Switching::of_chains(
                     ChainTimes {
                         one: &one,
-                        row: &row,
+                        few: &few,
+                        many: &many,
                         kernels: &kernels,
                         between: &between,
                         before: &before,
@@ -186,12 +182,6 @@ impl Chains {
         }
         Ways { chains: self, each, cost }
     }
-}
-
-/// Returns the number of the timer around a chain of a round. Each comes after some kernels with
-/// timers.
-fn chain_at(chain: usize) -> usize {
-    chain * (BEFORE + 1) + BEFORE
 }
 
 /// What going to each kind of fills and copies and back takes.

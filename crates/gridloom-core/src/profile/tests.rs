@@ -227,22 +227,30 @@ fn what_is_inside_a_loop_adds_to_how_far_off_the_loop_may_be() {
 fn switching() -> Switching {
     let cost = Cost { inside_ns: 300, ..Cost::default() };
     let times = |typical: u64| vec![typical, typical + 40, typical - 40, typical + 9000, typical];
-    let [one, row] = [5400, 5400 + 4 * 900].map(times);
+    let [one, few, many] = [5400, 5400 + 4 * 900, 5400 + 12 * 900].map(times);
     let [kernels, between] = [300 + 1400, 300 + 1400 + 900 + 1100].map(times);
-    let times =
-        ChainTimes { one: &one, row: &row, kernels: &kernels, between: &between, ..ChainTimes::default() };
+    let times = ChainTimes {
+        one: &one,
+        few: &few,
+        many: &many,
+        kernels: &kernels,
+        between: &between,
+        ..ChainTimes::default()
+    };
     Switching::of_chains(times, cost)
 }
 
 #[test]
 fn chains_show_what_going_to_a_fill_and_back_takes() {
     assert_eq!((switching().measured_ns, switching().usual_ns), (4200, 1100));
+    assert_eq!(switching().alone_ns, 900);
     // Nine of ten of few times are all but one: here also the one that was interrupted.
-    assert_eq!(switching().spread_ns, 9000 + 40 + (40 + 40) / 4);
+    assert_eq!(switching().spread_ns, 9000 + 40 + (40 + 40) / 8);
     // A device that runs fills as it runs kernels.
     let alike = ChainTimes {
         one: &[1200],
-        row: &[4800],
+        few: &[4800],
+        many: &[12_000],
         kernels: &[1700],
         between: &[2600],
         ..ChainTimes::default()
@@ -260,12 +268,12 @@ fn a_fill_whose_way_differs_a_little_from_that_of_the_chains_takes_its_time_in_a
         let fitted = way.fitted_to(&[Run { start_ns: 1000, end_ns: 1000 + raw, thread: None }], cost);
         raw - cost.inside_ns - fitted.measured_ns
     };
-    // The chains took 5,400. A quarter of the way there and back is 1,050.
-    assert_eq!([4400, 5400, 6000, 6500].map(time), [900; 4]);
-    assert_eq!([6501, 10_400].map(time), [900 + 1101, 900 + 5000]);
+    // The chains took 5,400, of which 4,200 are the way there and back.
+    assert_eq!([1200, 4400, 5400, 6000, 9650].map(time), [900; 5]);
+    assert_eq!([9651, 20_000].map(time), [900 + 4251, 900 + 14_600]);
     // Runs of one node differ by what they differ.
     let runs = [5500, 5600, 5900].map(|end_ns| Run { start_ns: 0, end_ns, thread: None });
-    assert_eq!(way.fitted_to(&runs, cost).measured_ns, 4400);
+    assert_eq!(way.fitted_to(&runs, cost), Switching { measured_ns: 4400, spread_ns: 200, ..way });
     assert_eq!(way.fitted_to(&[], cost), way);
 }
 
@@ -277,8 +285,14 @@ fn timers_of_fills_and_copies_may_take_longer_to_the_next_timer() {
     let transfer = fill(&device, &graph, &[&kernel], "transfer");
     let last = fill(&device, &graph, &[&transfer], "last");
     let cost = Cost { inside_ns: 300, between_ns: 200, ..Cost::default() };
-    let times =
-        ChainTimes { one: &[1200], row: &[4800], before: &[250], after: &[900], ..ChainTimes::default() };
+    let times = ChainTimes {
+        one: &[1200],
+        few: &[4800],
+        many: &[12_000],
+        before: &[250],
+        after: &[900],
+        ..ChainTimes::default()
+    };
     let way = Switching::of_chains(times, cost);
     assert_eq!((way.before_ns, way.after_ns), (50, 700));
     let nodes = vec![
