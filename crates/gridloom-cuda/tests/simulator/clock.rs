@@ -16,6 +16,8 @@ pub struct Times {
     pub switch: u64,
     /// The same in the body of a conditional.
     pub switch_in_body: u64,
+    /// What every other way to a fill or copy, at random, takes longer.
+    pub detour: u64,
 }
 
 struct Clock {
@@ -23,6 +25,8 @@ struct Clock {
     now: u64,
     /// Whether the latest node was a fill or copy.
     is_at_transfers: bool,
+    /// Decides which ways take longer.
+    random: u64,
 }
 
 static CLOCK: Mutex<Option<Clock>> = Mutex::new(None);
@@ -32,7 +36,7 @@ pub struct FixedTimes(());
 
 impl FixedTimes {
     pub fn new(times: Times) -> Self {
-        *CLOCK.lock() = Some(Clock { times, now: 1, is_at_transfers: false });
+        *CLOCK.lock() = Some(Clock { times, now: 1, is_at_transfers: false, random: 1 });
         Self(())
     }
 
@@ -50,14 +54,18 @@ impl Drop for FixedTimes {
 /// Adds what a node takes, before it runs.
 pub fn spend(work: &Work, in_body: bool) {
     let mut clock = CLOCK.lock();
-    let Some(Clock { times, now, is_at_transfers }) = &mut *clock else { return };
+    let Some(Clock { times, now, is_at_transfers, random }) = &mut *clock else { return };
     let (own, is_transfer) = match work {
         Work::Kernel(call) => (times.kernel + call.rounds(), false),
         Work::Fill(_) => (times.fill, true),
         Work::Copy(_) => (times.copy, true),
         _ => return,
     };
-    let switch = if in_body { times.switch_in_body } else { times.switch };
+    let mut switch = if in_body { times.switch_in_body } else { times.switch };
+    if is_transfer && !*is_at_transfers {
+        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        switch += (*random >> 63) * times.detour;
+    }
     *now += own + if is_transfer == *is_at_transfers { 0 } else { switch };
     *is_at_transfers = is_transfer;
 }

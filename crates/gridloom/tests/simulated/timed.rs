@@ -8,7 +8,8 @@ use crate::profiles::check;
 use crate::simulator::{FixedTimes, Times};
 use crate::support::{GraphKernels, for_each_device};
 
-const TIMES: Times = Times { kernel: 700, fill: 900, copy: 1300, switch: 2100, switch_in_body: 400 };
+const TIMES: Times =
+    Times { kernel: 700, fill: 900, copy: 1300, switch: 2100, switch_in_body: 400, detour: 0 };
 
 /// Profiles a graph, and launches it without.
 fn profile_and_launch(graph: &Graph, kernels: &GraphKernels, clock: &FixedTimes) -> Result<(Profile, u64)> {
@@ -49,6 +50,32 @@ fn short_fills_and_copies_have_their_own_time_and_the_launch_is_that_without_tim
         assert_eq!(profile.critical_ns + profile.critical_gap_ns, profile.launch_ns);
         assert_eq!(profile.launch_ns, launch, "{profile:#}");
         assert!(profile.nodes.iter().all(|row| row.is_reliable()), "{profile:#}");
+        Ok(())
+    });
+}
+
+#[test]
+fn short_fills_have_their_own_time_where_the_way_to_them_is_now_short_and_now_long() {
+    for_each_device(|device| {
+        let clock = FixedTimes::new(Times { detour: 600, ..TIMES });
+        let kernels = GraphKernels::new(device)?;
+        let (value, other) = (kernels.value(0)?, kernels.value(0)?);
+        let graph = Graph::new(device);
+        let mut last = kernels.bump(&graph, &value, 1)?;
+        for number in 0..20 {
+            let fill = last.memset(&other, 7i32)?.named(&format!("fill {number}"))?;
+            let copy = kernels.bump(&fill, &value, 1)?.memcpy(&value, &other)?;
+            last = kernels.bump(&copy.named(&format!("copy {number}"))?, &value, 1)?;
+        }
+        let (profile, _) = profile_and_launch(&graph, &kernels, &clock)?;
+        check(&profile);
+        for number in 0..20 {
+            for (kind, time) in [("fill", TIMES.fill), ("copy", TIMES.copy)] {
+                let name = format!("{kind} {number}");
+                let off = each(&profile, &name).abs_diff(time);
+                assert!(off <= time / 10, "{name} is {off} off: {profile:#}");
+            }
+        }
         Ok(())
     });
 }
