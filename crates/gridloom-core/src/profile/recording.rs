@@ -48,6 +48,8 @@ impl Cost {
 /// How many runs of a node the two rows have that show what one of them takes by itself.
 pub(super) const FEW: usize = 5;
 pub(super) const MANY: usize = 13;
+/// How often the shorter and the longer chain of kernels and nodes by turns go to the node and back.
+pub(super) const TURNS: [usize; 2] = [1, 5];
 
 /// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
 /// elsewhere than kernels.
@@ -78,10 +80,10 @@ pub(super) struct ChainTimes<'a> {
     pub(super) few: &'a [u64],
     /// Timers around a row of [`MANY`] nodes.
     pub(super) many: &'a [u64],
-    /// Timers around two kernels.
-    pub(super) kernels: &'a [u64],
-    /// Timers around two kernels with the node between them.
-    pub(super) between: &'a [u64],
+    /// Timers around kernels: one more than there are [`TURNS`].
+    pub(super) kernels: [&'a [u64]; 2],
+    /// Timers around as many kernels, with the node between any two of them.
+    pub(super) by_turns: [&'a [u64]; 2],
     /// From the end of the timer of a kernel to the start of the timer around one node.
     pub(super) before: &'a [u64],
     /// From the end of that timer to the start of the timer of a kernel.
@@ -96,14 +98,18 @@ impl Switching {
     /// some time; so the rows are compared by times among the shortest of each.
     pub(super) fn of_chains(times: ChainTimes<'_>, cost: Cost) -> Self {
         let median = |times: &[u64]| quantile(times, 1, 2);
-        let ChainTimes { one, few, many, kernels, between, before, after } = times;
+        let ChainTimes { one, few, many, kernels, by_turns, before, after } = times;
         let first = median(one);
         let further = (MANY - FEW) as u64;
-        let [shorter, longer] = [few, many].map(|times| quantile(times, 1, 10));
+        let low = |times: &[u64]| quantile(times, 1, 10);
+        let [shorter, longer] = [few, many].map(low);
         let alone_ns = (longer.saturating_sub(shorter) / further).min(first);
         let measured_ns = (first - alone_ns).saturating_sub(cost.inside_ns);
-        let with_node = median(between).saturating_sub(median(kernels));
-        let usual_ns = with_node.saturating_sub(alone_ns).min(measured_ns);
+        // What each further turn adds: a device may prepare the next one meanwhile.
+        let turns = (TURNS[1] - TURNS[0]) as u64;
+        let [with_nodes, without] =
+            [by_turns, kernels].map(|[shorter, longer]| low(longer).saturating_sub(low(shorter)) / turns);
+        let usual_ns = with_nodes.saturating_sub(without + alone_ns).min(measured_ns);
         let [before_ns, after_ns] =
             [before, after].map(|times| median(times).saturating_sub(cost.between_ns));
         // A median is off by about as much as half of the times it is taken of.

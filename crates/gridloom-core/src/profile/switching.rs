@@ -3,8 +3,8 @@
 //! Many devices run fills and copies elsewhere than kernels. Timer kernels around a fill then also
 //! measure the way there and back, which timers around nothing do not show. So the instrumented
 //! copy of a graph with fills or copies runs some chains before the graph, several times by turns:
-//! timers around one fill, around two rows of fills, around two kernels, and around two kernels with
-//! the fill between them ([`Switching::of_chains`]). Before those with a way to the fill run kernels
+//! timers around one fill, around two rows of fills, and around two rows of kernels with and without
+//! a fill between any two ([`Switching::of_chains`]). Before those with a way to the fill run kernels
 //! with timers, as in the graph, because the way may depend on what ran before.
 //!
 //! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::recording::{ChainTimes, Cost, FEW, MANY, Run, Switching};
+use super::recording::{ChainTimes, Cost, FEW, MANY, Run, Switching, TURNS};
 use crate::backend;
 use crate::error::Result;
 use crate::graph::{Definition, NodeKey};
@@ -32,7 +32,7 @@ const MOST_NODES: usize = 2000;
 const BEFORE: usize = 2;
 /// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
 /// is most like them.
-const MOST_KINDS: usize = 24;
+const MOST_KINDS: usize = 16;
 /// The most bytes that a fill or copy of a chain writes. Larger ones are taken for one of this
 /// size.
 const MOST_BYTES: u64 = 16 << 20;
@@ -130,11 +130,16 @@ impl Chains {
     /// Returns the chains of one round, in bodies or elsewhere, in the order in which they run.
     pub(super) fn round(&self, in_body: bool) -> Vec<Vec<Link>> {
         let kernels = || std::iter::repeat_n(vec![Link::Kernel], BEFORE);
-        let mut round: Vec<Vec<Link>> = kernels().chain([vec![Link::Kernel; 2]]).collect();
+        let alone = TURNS.map(|turns| vec![Link::Kernel; turns + 1]);
+        let mut round: Vec<Vec<Link>> = kernels().chain(alone).collect();
         for kind in self.kinds_in(in_body) {
             let it = Link::Transfer(kind);
             round.extend(kernels().chain([vec![it], vec![it; FEW], vec![it; MANY]]));
-            round.extend(kernels().chain([vec![Link::Kernel, it, Link::Kernel]]));
+            let by_turns = TURNS.map(|turns| {
+                let turns = std::iter::repeat_n([it, Link::Kernel], turns).flatten();
+                std::iter::once(Link::Kernel).chain(turns).collect()
+            });
+            round.extend(kernels().chain(by_turns));
         }
         if self.kinds_in(in_body).next().is_none() { Vec::new() } else { round }
     }
@@ -160,19 +165,20 @@ impl Chains {
                     _ => 0,
                 })
             };
-            let kernels = inside(BEFORE);
+            let kernels = [BEFORE, BEFORE + 1].map(inside);
             for (at, kind) in self.kinds_in(in_body).enumerate() {
                 // The chains of a kind come after those of the kernels alone.
-                let first = BEFORE + 1 + at * (2 * BEFORE + 4) + BEFORE;
-                let [one, few, many, between] = [first, first + 1, first + 2, first + 3 + BEFORE].map(inside);
+                let first = BEFORE + 2 + at * (2 * BEFORE + 5) + BEFORE;
+                let [one, few, many] = [first, first + 1, first + 2].map(inside);
+                let by_turns = [first + 3 + BEFORE, first + 4 + BEFORE].map(inside);
                 let [before, after] = [first - 1, first].map(until_next);
                 each[kind] = Switching::of_chains(
                     ChainTimes {
                         one: &one,
                         few: &few,
                         many: &many,
-                        kernels: &kernels,
-                        between: &between,
+                        kernels: [&kernels[0], &kernels[1]],
+                        by_turns: [&by_turns[0], &by_turns[1]],
                         before: &before,
                         after: &after,
                     },

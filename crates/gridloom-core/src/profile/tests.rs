@@ -228,13 +228,15 @@ fn switching() -> Switching {
     let cost = Cost { inside_ns: 300, ..Cost::default() };
     let times = |typical: u64| vec![typical, typical + 40, typical - 40, typical + 9000, typical];
     let [one, few, many] = [5400, 5400 + 4 * 900, 5400 + 12 * 900].map(times);
-    let [kernels, between] = [300 + 1400, 300 + 1400 + 900 + 1100].map(times);
+    let kernels = [300 + 2 * 700, 300 + 6 * 700].map(times);
+    // Each turn takes less than the first, because the device prepares the next one meanwhile.
+    let by_turns = [300 + 2 * 700 + 900 + 2000, 300 + 6 * 700 + 5 * (900 + 1100) + 900].map(times);
     let times = ChainTimes {
         one: &one,
         few: &few,
         many: &many,
-        kernels: &kernels,
-        between: &between,
+        kernels: [&kernels[0], &kernels[1]],
+        by_turns: [&by_turns[0], &by_turns[1]],
         ..ChainTimes::default()
     };
     Switching::of_chains(times, cost)
@@ -251,8 +253,8 @@ fn chains_show_what_going_to_a_fill_and_back_takes() {
         one: &[1200],
         few: &[4800],
         many: &[12_000],
-        kernels: &[1700],
-        between: &[2600],
+        kernels: [&[1700], &[4500]],
+        by_turns: [&[2600], &[9000]],
         ..ChainTimes::default()
     };
     let cost = Cost { inside_ns: 300, ..Cost::default() };
