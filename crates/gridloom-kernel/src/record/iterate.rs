@@ -518,7 +518,7 @@ impl<T: KernelType, const N: usize> Iterate for V<[T; N]> {
     type Item = V<T>;
 
     fn start(self) -> Self::State {
-        (Twin::get(&self), var(lit(0)))
+        (self, var(lit(0)))
     }
 
     fn next((array, now): &Self::State, around: Label) -> V<T> {

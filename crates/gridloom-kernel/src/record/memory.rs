@@ -61,8 +61,13 @@ impl<T> Var for Slice<T> {
 
     fn assign(&self, from: Self) {
         let base = match from.space {
-            Space::Generic => from.base,
+            space if space == self.space => from.base,
             space => with(|r| {
+                if self.space != Space::Generic {
+                    r.refuse(
+                        "a variable that is a slice stays in one kind of memory (an argument, an array of the thread, memory of the block); use a variable for each",
+                    );
+                }
                 let base = from.base.operand(r);
                 let op = match space {
                     Space::Shared | Space::SharedRead => "cvta.shared",
@@ -333,9 +338,7 @@ unsafe impl<T: KernelType, const N: usize> KernelType for [T; N] {
     }
 
     fn get(handle: &ArrayHandle) -> ArrayHandle {
-        if handle.is_temporary {
-            return *handle;
-        }
+        // A name can have a temporary value, so that this one is not shared.
         let copy = Self::declare();
         Self::assign(&copy, handle);
         ArrayHandle { is_temporary: true, ..copy }

@@ -16,7 +16,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Generics, Lit, Stmt, Type, UnOp};
 
-use questions::{compound, diverges, is_literal, is_simple, line, text};
+use questions::{compound, diverges, is_literal, is_new, is_simple, line, text};
 
 use crate::pattern::Names;
 use crate::tokens::{contains, here, named_self};
@@ -488,6 +488,9 @@ impl Translator {
                     return self.place(&reference.expr);
                 }
                 let place = self.place(&reference.expr);
+                if reference.mutability.is_some() && is_new(&reference.expr) {
+                    return quote_spanned!(here(span)=> __k::refer(__k::var(#place)));
+                }
                 quote_spanned!(here(span)=> __k::refer(#place))
             }
             Expr::Tuple(tuple) => {

@@ -45,6 +45,16 @@ pub(super) fn is_literal(expr: &Expr) -> bool {
     }
 }
 
+/// Returns whether an expression makes a value that has no place yet.
+pub(super) fn is_new(expr: &Expr) -> bool {
+    match expr {
+        Expr::Paren(paren) => is_new(&paren.expr),
+        Expr::Lit(_) | Expr::Call(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Struct(_) => true,
+        Expr::Array(_) | Expr::Repeat(_) | Expr::Tuple(_) => true,
+        _ => false,
+    }
+}
+
 /// Returns whether an expression only reads variables and compares: neither fails nor changes
 /// anything.
 pub(super) fn is_simple(expr: &Expr) -> bool {

@@ -108,6 +108,31 @@ programs! {
         c[0] = 9;
         a[0] + a[1] + b[1] * 3 + c[0] * 5 + c[1] * 7
     }
+    a_name_of_an_array_is_copied_too(x: i32) -> i32, SMALL, {
+        let a = [x, 2, 3];
+        let b = a;
+        let mut c = b;
+        c[0] = 50;
+        let (d, e) = (b, Some([x, 7]));
+        let mut f = d;
+        f[1] += 60;
+        let mut g = e.unwrap();
+        g[1] = 70;
+        let p = Pair { a: x, b };
+        let mut q = p;
+        q.b[2] = 80;
+        let mut r = p.b;
+        r[0] -= 9;
+        let keep = |z: [i32; 3]| z[0] + z[1];
+        let s = keep(a) + keep(b);
+        let t = if x > 2 { a } else { b };
+        let mut u = t;
+        u.reverse();
+        *(&mut [u[0], 4][..]).first_mut().unwrap() = 3;
+        std::mem::swap(&mut u[1], &mut bump(&mut 5, x));
+        a[0] + b[0] * 3 + c[0] * 5 + d[1] * 7 + f[1] + e.map_or(0, |e| e[1]) * 11 + g[1] + p.b[2] * 13 + q.b[2] + r[0] + p.b[0]
+            + s + t[0] + u[2] * 17 + u[1]
+    }
     a_loop_over_a_copy_of_an_array(x: i32) -> i32, SMALL, {
         let mut a = [x, 2, 3, 4];
         let mut sum = 0;
@@ -359,6 +384,38 @@ programs! {
         let start = (x & 3) as usize;
         total(&TABLE[start..]) + TABLE[..start].iter().sum::<i32>() * 3 + total(&TABLE) + TABLE.contains(&x) as i32
             + *TABLE[1..=start + 1].last().unwrap_or(&7)
+    }
+    variables_that_are_slices(x: i32) -> i32, SMALL, {
+        let a = [x, 2, 3, 4, 5];
+        let b = [7, x];
+        let mut s = &a[..];
+        let mut n = 0;
+        while let [first, rest @ ..] = s {
+            n = n * 3 + *first;
+            s = rest;
+            if rest.len() == 1 { break; }
+        }
+        let t = if x > 3 { &a[1..] } else { &b[..] };
+        let mut u: &[i32] = &b;
+        if x % 2 == 0 { u = &a[..3]; }
+        n + t[t.len() - 1] * 7 + u.iter().sum::<i32>() + total(u) * 11 + total(&[x, x]) + t.len() as i32
+    }
+    parts_to_write(x: i32) -> i32, SMALL, {
+        let mut a = [1, 2, 3, 4, 5, 6];
+        {
+            let (l, r) = a.split_at_mut(3);
+            for (p, q) in l.iter_mut().zip(r.iter()) { *p += q * x; }
+            r[2] = l[0];
+            if let Some(last) = r.last_mut() { *last += 1; }
+            if let Some(v) = l.get_mut((x & 3) as usize) { *v = -5; }
+        }
+        for c in a.chunks_exact_mut(2) { c.swap(0, 1); }
+        let w: i32 = a.windows(2).map(|p| p[0] * p[1]).sum();
+        let k = (x & 1) as usize;
+        a[k..k + 3].fill(x);
+        let first = a[0];
+        a[3..].copy_from_slice(&[first, 8, 9]);
+        w + a.iter().enumerate().map(|(i, v)| i as i32 * v).sum::<i32>() + a.contains(&x) as i32
     }
     constants_inside(x: i32) -> i32, SMALL, {
         const N: usize = 4;
