@@ -291,7 +291,9 @@ impl Translator {
         let captured: Vec<Ident> = match closure.capture {
             Some(_) => {
                 let used = self.values_in_scope().into_iter();
-                used.filter_map(|name| find(&closure.body, &name))
+                // Its parameters hide variables of their names.
+                used.filter(|name| !contains(&closure.inputs, name))
+                    .filter_map(|name| find(&closure.body, &name))
                     .map(|name| if name == "self" { Ident::new("__self", Span::call_site()) } else { name })
                     .collect()
             }
