@@ -212,7 +212,9 @@ fn what_programs_cannot_be() {
             "is left by a statement `if … { break; }`",
         ),
         (
-            body("'a: while n > 3 { for i in par(0..n) { y[i] = 1.0; } if n > 4 { break 'a; } }"),
+            body(
+                "'a: while n > 3 { while n > 4 { for i in par(0..n) { y[i] = 1.0; } if n > 5 { break 'a; } } }",
+            ),
             "is left by a statement `if … { break; }`",
         ),
         (
