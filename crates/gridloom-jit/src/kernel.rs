@@ -15,13 +15,15 @@ use crate::analysis::region::Regions;
 use crate::analysis::rematerialization::Rematerialization;
 use crate::analysis::shared_init;
 use crate::analysis::uniformity::Uniformity;
+use crate::analysis::unrolled;
 use crate::emit::{self, Plan, Tables};
 use crate::host;
 use crate::native::{self, Native};
 use crate::spill_frame::FrameLayout;
 use crate::wide;
-use gridloom_interp::code::{Op, Pc};
+use gridloom_interp::code::{Instruction, Op, Pc};
 use gridloom_interp::{KernelCode, Space};
+use gridloom_ptx::{Dim, DimSpecial, SpecialReg};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -98,14 +100,20 @@ pub struct CompiledKernel {
     /// The code for single threads of each function, if it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
     /// The kernel's own code for single threads with few checks, for kernels that mostly run it.
-    single_unchecked: OnceLock<Option<Part>>,
+    /// There is also code for blocks of one row.
+    single_unchecked: [OnceLock<Option<Part>>; 2],
     /// The kernel's own code for groups, if it could be compiled, by group size and by how much it
-    /// checks.
-    groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
+    /// checks, for any block and for those of one row.
+    groups_of: [[[OnceLock<Option<Part>>; 2]; 3]; GROUPS.len()],
+    /// Whether there is code of its own for blocks of one row: it reads no other axis of the thread's
+    /// index.
+    may_be_row: bool,
     /// The size of the largest groups that are worthwhile.
     widest: u32,
     /// Whether large launches may be faster one thread after the other.
     may_run_alone: bool,
+    /// Whether all launches do.
+    always_alone: bool,
     trial: trial::Trial,
     /// Whether vectors have 128 bits also where the host has longer ones.
     narrow: bool,
@@ -152,16 +160,23 @@ impl CompiledKernel {
             };
             matches!(space, Space::Local | Space::Generic)
         });
+        let reads_other_axis = |instruction: &Instruction| {
+            let Op::Special { register, .. } = instruction.op else { return false };
+            matches!(register, SpecialReg::Dim(DimSpecial::Tid, Dim::Y | Dim::Z))
+        };
+        let may_be_row = !code.instructions.iter().any(reads_other_axis);
         let single = code.functions.iter().map(|_| OnceLock::new()).collect();
         let mut this = CompiledKernel {
             kernel,
             entries,
             uses_local,
             single,
-            single_unchecked: OnceLock::new(),
+            single_unchecked: Default::default(),
             groups_of: Default::default(),
+            may_be_row,
             widest: 8,
             may_run_alone: false,
+            always_alone: false,
             trial: trial::Trial::default(),
             narrow: false,
             groups: AtomicU32::new(0),
@@ -182,6 +197,13 @@ impl CompiledKernel {
         self
     }
 
+    /// Runs all threads one after the other, whether or not that is faster. For tests of that code.
+    #[doc(hidden)]
+    pub fn with_threads_alone(mut self) -> Self {
+        (self.may_run_alone, self.always_alone) = (true, true);
+        self
+    }
+
     /// Limits vectors to 128 bits, so that Cranelift compiles everything. For tests of both
     /// generators.
     #[doc(hidden)]
@@ -192,7 +214,7 @@ impl CompiledKernel {
 
     /// Returns whether threads run in vectors.
     pub fn is_vectorized(&self) -> bool {
-        self.group(self.widest, Checks::Few).is_some()
+        self.group(self.widest, Checks::Few, self.may_be_row).is_some()
     }
 
     /// Returns how many threads have run in vectors and how many one by one, counted once each time
@@ -212,7 +234,8 @@ impl CompiledKernel {
 
     /// Bytes of machine code that have been made of it so far.
     pub fn code_bytes(&self) -> usize {
-        let parts = self.single.iter().chain([&self.single_unchecked]).chain(self.groups_of.iter().flatten());
+        let groups = self.groups_of.iter().flatten().flatten();
+        let parts = self.single.iter().chain(&self.single_unchecked).chain(groups);
         parts.filter_map(|part| part.get()?.as_ref()).map(|part| part.code.bytes).sum()
     }
 
@@ -221,9 +244,10 @@ impl CompiledKernel {
     /// # Errors
     /// Returns what could not be compiled. The interpreter runs that.
     pub fn compile_all(&self) -> Result<(), String> {
-        self.compile(0, self.widest, Checks::Few, false).map_err(|error| format!("in groups: {error}"))?;
+        self.compile(0, self.widest, Checks::Few, self.may_be_row, false)
+            .map_err(|error| format!("in groups: {error}"))?;
         for function in 0..self.kernel.code().functions.len() {
-            self.compile(function, 1, Checks::All, false)?;
+            self.compile(function, 1, Checks::All, false, false)?;
         }
         Ok(())
     }
@@ -238,7 +262,7 @@ impl CompiledKernel {
         let parts = (self.is_vectorized().then_some((0, self.widest)).into_iter())
             .chain((0..functions).map(|function| (function, 1)));
         for (function, lanes) in parts {
-            let part = self.compile(function, lanes, Checks::Few, true)?;
+            let part = self.compile(function, lanes, Checks::Few, self.may_be_row && function == 0, true)?;
             let symbol = self.kernel.code().functions[function].symbol;
             let name = self.kernel.module().symbol(gridloom_ptx::SymbolId(symbol)).name();
             let name = match lanes {
@@ -252,7 +276,15 @@ impl CompiledKernel {
         Ok(listings)
     }
 
-    fn compile(&self, function: usize, lanes: u32, checks: Checks, list: bool) -> Result<Part, String> {
+    /// Compiles a function, on request for blocks of one row.
+    fn compile(
+        &self,
+        function: usize,
+        lanes: u32,
+        checks: Checks,
+        is_row: bool,
+        list: bool,
+    ) -> Result<Part, String> {
         let code = self.kernel.code();
         let flow = Flow::of(code, function, lanes);
         let natives: Vec<Option<Native>> = flow
@@ -299,6 +331,10 @@ impl CompiledKernel {
                 (regions, idle)
             }
         };
+        let unrolled = match (lanes, checks) {
+            (1, Checks::Few) => unrolled::of(&flow, &natives),
+            _ => Vec::new(),
+        };
         let filled = if lanes == 1 { None } else { shared_init::element(&flow, &natives, &ranges) };
         let mut plan = Plan {
             kernel: &self.kernel,
@@ -317,6 +353,8 @@ impl CompiledKernel {
             regions: &regions,
             idle_threads: &idle,
             shared_init: filled,
+            unrolled: &unrolled,
+            is_row,
             lanes,
             vector_bytes: 16,
             entries: &entries,
@@ -342,19 +380,21 @@ impl CompiledKernel {
     }
 
     fn single(&self, function: usize) -> Option<&Part> {
-        self.single[function].get_or_init(|| self.compile(function, 1, Checks::All, false).ok()).as_ref()
+        let part = &self.single[function];
+        part.get_or_init(|| self.compile(function, 1, Checks::All, false, false).ok()).as_ref()
     }
 
     /// Returns the kernel's own code for single threads that checks few accesses.
-    fn single_unchecked(&self) -> Option<&Part> {
-        self.single_unchecked.get_or_init(|| self.compile(0, 1, Checks::Few, false).ok()).as_ref()
+    fn single_unchecked(&self, is_row: bool) -> Option<&Part> {
+        let part = &self.single_unchecked[usize::from(is_row)];
+        part.get_or_init(|| self.compile(0, 1, Checks::Few, is_row, false).ok()).as_ref()
     }
 
     /// Returns the code for groups of one of the sizes in [`GROUPS`].
-    fn group(&self, lanes: u32, checks: Checks) -> Option<&Part> {
+    fn group(&self, lanes: u32, checks: Checks, is_row: bool) -> Option<&Part> {
         let index = GROUPS.iter().position(|&size| size == lanes)?;
-        let part = &self.groups_of[index][checks as usize];
-        part.get_or_init(|| self.compile(0, lanes, checks, false).ok()).as_ref()
+        let part = &self.groups_of[index][checks as usize][usize::from(is_row)];
+        part.get_or_init(|| self.compile(0, lanes, checks, is_row, false).ok()).as_ref()
     }
 }
 

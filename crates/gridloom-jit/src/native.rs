@@ -301,7 +301,7 @@ impl Kind {
 }
 
 /// An instruction that is compiled, with the classes of its operands and result.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Native {
     pub(crate) kind: Kind,
     pub(crate) operands: [Class; 4],

@@ -7,12 +7,15 @@
 //! ([`BoundsChecks::hold`]) instead of at each access. If it does not hold, code that checks every
 //! access runs.
 //!
+//! A pointer that a loop advances by a constant is near it too: no loop makes so many passes that it
+//! would leave the host's addresses.
+//!
 //! As in [`range`](crate::analysis::range), the analysis starts with no knowledge, and its results
 //! are valid after every pass.
 
 use crate::analysis::flow::Flow;
 use crate::analysis::range::{Access, Ranges, RowLength};
-use crate::native::{Kind, Native};
+use crate::native::{Class, Kind, Native};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Base, MemoryOperand, Op};
 use gridloom_interp::lanes::{Slot, Source};
@@ -24,6 +27,9 @@ const PASSES: usize = 4;
 /// The greatest distance of an address from its pointer. The index of a thread over all blocks, in
 /// 64 bits, times 16 bytes is less. On most hosts memory lies that far above zero.
 const FAR: u64 = 1 << 45;
+
+/// The most passes of a loop that advances a pointer. More take longer than any kernel may run.
+const MOST_PASSES: u64 = 1 << 32;
 
 /// A 64-bit value: a pointer parameter, or zero, plus or minus a bounded distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +127,18 @@ impl BoundsChecks {
             if let Some(first) = flow.blocks.first() {
                 first.live_in.iter().for_each(|slot| found[slot.0 as usize] = Some(Near::of(0)));
             }
+            // How far loops advance registers.
+            let mut advanced: Vec<Option<Near>> = vec![Near::of(0); slots];
             for pc in flow.range.clone() {
                 let instruction = flow.instruction(pc);
                 let native = natives[(pc - flow.range.start) as usize].as_ref();
+                if let Some((Slot(slot), step)) = step(flow, &instruction.op, native) {
+                    let advanced = &mut advanced[slot as usize];
+                    let way = step.unsigned_abs().checked_mul(MOST_PASSES);
+                    let way = way.map(|most| Near { zeros: step.trailing_zeros(), ..Near::up_to(most) });
+                    *advanced = advanced.zip(way).and_then(|(advanced, way)| advanced.plus(way));
+                    continue;
+                }
                 let near = result(flow, &known, ranges, &instruction.op, native, param_bytes);
                 instruction.for_each_definition(&mut |Slot(slot)| {
                     let found = &mut found[slot as usize];
@@ -133,7 +148,11 @@ impl BoundsChecks {
                     });
                 });
             }
-            let next: Vec<Option<Near>> = found.into_iter().map(Option::flatten).collect();
+            let next: Vec<Option<Near>> = found
+                .into_iter()
+                .zip(advanced)
+                .map(|(found, advanced)| found.flatten()?.plus(advanced?))
+                .collect();
             if next == known {
                 break;
             }
@@ -197,6 +216,25 @@ impl BoundsChecks {
                 && pointer.checked_add(far).is_some_and(|highest| addresses.contains(&highest));
             pointer.is_multiple_of(align.into()) && inside
         })
+    }
+}
+
+/// Returns the register that an instruction advances by a constant.
+fn step(flow: &Flow<'_>, op: &Op, native: Option<&Native>) -> Option<(Slot, i64)> {
+    let (Op::Map(map), Some(native)) = (op, native) else { return None };
+    let constant = |i: usize| match *map.sources().get(i)? {
+        Source::Constant(index) => Some(flow.code.constants[index as usize][0] as i64),
+        Source::Slot(_) => None,
+    };
+    let step = match native.kind {
+        Kind::Add => constant(1)?,
+        Kind::Sub => constant(1)?.checked_neg()?,
+        Kind::AddConstant(value) => value as i64,
+        _ => return None,
+    };
+    match (map.destinations(), map.sources().first()) {
+        (&[to], Some(&Source::Slot(from))) if to == from && native.result == Class::B64 => Some((to, step)),
+        _ => None,
     }
 }
 

@@ -12,4 +12,6 @@ pub(crate) mod range;
 pub(crate) mod region;
 pub(crate) mod rematerialization;
 pub(crate) mod shared_init;
+pub(crate) mod terms;
 pub(crate) mod uniformity;
+pub(crate) mod unrolled;

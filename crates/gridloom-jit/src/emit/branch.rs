@@ -204,7 +204,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the current values of some registers.
-    fn hold(&mut self, slots: &SlotSet) -> Vec<(Variable, Value)> {
+    pub(super) fn hold(&mut self, slots: &SlotSet) -> Vec<(Variable, Value)> {
         let variables: Vec<Variable> =
             slots.iter().flat_map(|slot| self.variables[slot.0 as usize].clone()).collect();
         variables.into_iter().map(|variable| (variable, self.b.use_var(variable))).collect()

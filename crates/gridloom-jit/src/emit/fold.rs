@@ -177,18 +177,40 @@ impl Emitter<'_> {
         extended
     }
 
-    /// Returns a zero-extended integer. If it was truncated from a value without loss, that value
-    /// is returned.
+    /// Returns a zero-extended integer. If it was truncated from a value without loss, that value is
+    /// returned; if it is made of one with a constant mask, that is done in the larger width.
     pub(super) fn extended(&mut self, value: Value, wide: Type) -> Value {
         let dfg = &self.b.func.dfg;
-        if let ValueDef::Result(inst, _) = dfg.value_def(value)
-            && let InstructionData::Unary { opcode: Opcode::Ireduce, arg } = dfg.insts[inst]
-            && let ValueDef::Result(source, _) = dfg.value_def(arg)
-            && let InstructionData::Binary { opcode: Opcode::Band, args: [_, mask] } = dfg.insts[source]
-            && dfg.value_type(arg) == wide
-            && self.constant_of(mask).is_some_and(|mask| mask >> dfg.value_type(value).bits() == 0)
+        let bits = dfg.value_type(value).bits();
+        let definition = |value: Value| match dfg.value_def(value) {
+            ValueDef::Result(inst, _) => Some(dfg.insts[inst]),
+            _ => None,
+        };
+        let truncated = |value: Value| match definition(value)? {
+            InstructionData::Unary { opcode: Opcode::Ireduce, arg } => {
+                (dfg.value_type(arg) == wide).then_some(arg)
+            }
+            _ => None,
+        };
+        let mask_of = |mask: Value| self.constant_of(mask).filter(|mask| bits >= 64 || mask >> bits == 0);
+        if let Some(whole) = truncated(value) {
+            let fits = match definition(whole) {
+                Some(InstructionData::Binary { opcode: Opcode::Band, args: [_, mask] }) => {
+                    mask_of(mask).is_some()
+                }
+                Some(InstructionData::Unary { opcode: Opcode::Uextend, arg }) => {
+                    dfg.value_type(arg).bits() <= bits
+                }
+                _ => false,
+            };
+            if fits {
+                return whole;
+            }
+        }
+        if let Some(InstructionData::Binary { opcode: Opcode::Band, args: [of, mask] }) = definition(value)
+            && let (Some(whole), Some(mask)) = (truncated(of), mask_of(mask))
         {
-            return arg;
+            return self.b.ins().band_imm_u(whole, mask as i64);
         }
         self.b.ins().uextend(wide, value)
     }

@@ -47,6 +47,7 @@ mod short_floats;
 mod side_exits;
 mod special;
 mod speculative_nan;
+mod unrolled;
 mod value;
 mod wide_integers;
 mod windows;
@@ -65,6 +66,7 @@ use crate::analysis::range::Ranges;
 use crate::analysis::region::Regions;
 use crate::analysis::rematerialization::Rematerialization;
 use crate::analysis::uniformity::{Shape, Uniformity};
+use crate::analysis::unrolled::UnrolledLoop;
 use crate::host;
 use crate::native::{Class, Kind, Native};
 use crate::spill_frame::FrameLayout;
@@ -114,6 +116,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) idle_threads: &'a [Option<IdleThreads>],
     /// Bytes of the elements that a block fills shared memory with before it reads any.
     pub(crate) shared_init: Option<u32>,
+    /// Loops whose passes a single thread makes one by one.
+    pub(crate) unrolled: &'a [UnrolledLoop],
+    /// Whether blocks are one row of threads, of whose index only that axis is read.
+    pub(crate) is_row: bool,
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Bytes of a vector. More than 16 are for the generator for wide vectors.
@@ -549,6 +555,7 @@ impl<'a> Emitter<'a> {
                     self.trunk = None;
                     self.check_speculation();
                     self.settle_pending();
+                    self.make_passes_behind(index);
                     // On the ways from here more is found out, each for itself.
                     self.facts_before = self.facts.clone();
                     self.terminator(instruction);

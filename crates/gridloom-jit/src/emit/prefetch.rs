@@ -21,7 +21,10 @@ use gridloom_interp::lanes::{Slot, Source};
 
 /// How many passes ahead. Lines that are a power of two apart compete for the same cache sets, so
 /// few may be in flight.
-const AHEAD: i64 = 2;
+const AHEAD: i64 = 12;
+
+/// The same where a prefetch is a call.
+const AHEAD_BY_CALL: i64 = 2;
 
 /// The size of a cache line in bytes.
 const LINE: u32 = 64;
@@ -45,8 +48,14 @@ impl Emitter<'_> {
             I64 => step,
             _ => return,
         };
-        let more = self.b.ins().imul_imm_s(step, scale * AHEAD);
+        let ahead = if self.is_wide() { AHEAD } else { AHEAD_BY_CALL };
+        let more = self.b.ins().imul_imm_s(step, scale * ahead);
         let at = self.b.ins().iadd(host, more);
+        if self.is_wide() {
+            let offset = self.b.ins().iconst(I64, 0);
+            self.intrinsic(Intrinsic::Prefetch, &[at, offset], None);
+            return;
+        }
         let mut signature = ir::Signature::new(CallConv::PreserveAll);
         signature.params.push(AbiParam::new(I64));
         let signature = self.b.import_signature(signature);

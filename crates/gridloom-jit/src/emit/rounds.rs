@@ -291,7 +291,7 @@ impl Emitter<'_> {
         let regions = self.plan.regions;
         let entries = &regions.list[region].entries;
         let (start, head) = (self.b.create_block(), self.b.create_block());
-        let (body, over, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let (over, next) = (self.b.create_block(), self.b.create_block());
         // The entry, and the threads to visit.
         let [entry, from, to, x] = [0; 4].map(|_| self.b.append_block_param(start, I32));
         for &number in entries {
@@ -308,27 +308,26 @@ impl Emitter<'_> {
                 arguments.push(if i == 0 { x.into() } else { (*at).into() });
             }
         }
-        self.b.ins().jump(head, &arguments);
+        // The last thread that a group can start with. There may be none.
+        let lanes = i64::from(self.lanes);
+        let last = self.b.ins().iadd_imm_s(to, -lanes);
+        let any = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, from, last);
+        self.b.ins().brif(any, head, &arguments, over, &[]);
         let groups = Groups { thread, position, next };
         self.visit(region, groups);
 
-        self.b.switch_to_block(head);
-        let end = self.b.ins().iadd_imm_u(thread, i64::from(self.lanes));
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, to);
-        self.b.ins().brif(more, body, &[], over, &[]);
         self.b.switch_to_block(next);
-        // Computed again: the group uses its first thread, but not the end, so that the end needs
-        // no register.
-        let end =
-            if self.round.forward { self.b.ins().iadd_imm_u(thread, i64::from(self.lanes)) } else { end };
+        let end = self.b.ins().iadd_imm_u(thread, lanes);
         let mut arguments = vec![end.into()];
         arguments.extend(self.next_position().into_iter().map(ir::BlockArg::from));
-        self.b.ins().jump(head, &arguments);
+        let more = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, end, last);
+        self.b.ins().brif(more, head, &arguments, over, &[]);
 
         self.b.switch_to_block(over);
-        self.end_of_round(region, [from, to], meeting);
+        self.end_of_round(region, [from, last], meeting);
 
-        self.go_on_in(body);
+        self.b.switch_to_block(head);
+        self.forget_constants();
         let fuel = self.b.ins().iconst(I32, FUEL);
         self.b.def_var(self.fuel, fuel);
         self.ways_in(entries, entry);
@@ -372,7 +371,7 @@ impl Emitter<'_> {
     }
 
     /// Ends a round: continues with another round or block, or returns to the caller.
-    fn end_of_round(&mut self, region: usize, [from, to]: [Value; 2], meeting: &Meeting) {
+    fn end_of_round(&mut self, region: usize, [from, last_start]: [Value; 2], meeting: &Meeting) {
         if self.lanes == 1 {
             self.b.ins().jump(meeting.give_back, &[]);
             return;
@@ -423,6 +422,7 @@ impl Emitter<'_> {
             (&[only], _) => self.note_place_of(only, [first, last], runtime::note_arrived),
             (_, Some(idle)) => {
                 let place = self.place_of(idle);
+                let to = self.b.ins().iadd_imm_s(last_start, i64::from(self.lanes));
                 for threads in [[first, from], [to, last]] {
                     self.note_place_of(place, threads, runtime::note_idle);
                 }
@@ -496,6 +496,11 @@ impl Emitter<'_> {
                 self.b.ins().brif(is_passed, passed, &[], other, &[]);
             }
             _ => {
+                // Nearly all threads start at the first entry.
+                let others = self.b.create_block();
+                let is_first = self.b.ins().icmp_imm_u(IntCC::Equal, entry, i64::from(numbers[0]));
+                self.b.ins().brif(is_first, stubs[0], &[], others, &[]);
+                self.go_on_in(others);
                 let most = numbers.iter().max().map_or(0, |&most| most as usize);
                 let mut table = vec![stubs[0]; most + 1];
                 numbers.iter().zip(&stubs).for_each(|(&number, &stub)| table[number as usize] = stub);

@@ -42,9 +42,13 @@ fn component(dim: Dim) -> usize {
 }
 
 impl Emitter<'_> {
-    /// Returns which components of `%tid` the function reads.
+    /// Returns which components of `%tid` the function reads that the number of a thread does not
+    /// tell.
     pub(super) fn dimensions(&self) -> [bool; 3] {
         let mut read = [false; 3];
+        if self.plan.is_row {
+            return read;
+        }
         for pc in self.plan.flow.range.clone() {
             if let Op::Special { register: SpecialReg::Dim(DimSpecial::Tid, dim), .. } =
                 &self.plan.flow.instruction(pc).op

@@ -135,7 +135,7 @@ impl Emitter<'_> {
                 let value = self.convert(value, from, Class::B64);
                 self.bitcast(value, F64)
             }
-            to if to.bits() > from.bits() => self.b.ins().uextend(scalar_type(to), value),
+            to if to.bits() > from.bits() => self.extended(value, scalar_type(to)),
             to if to.bits() < from.bits() => self.b.ins().ireduce(scalar_type(to), value),
             _ => value,
         }

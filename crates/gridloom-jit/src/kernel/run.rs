@@ -116,12 +116,17 @@ impl Compiled for CompiledKernel {
 impl CompiledKernel {
     /// Returns how the threads of a launch are run.
     fn way(&self, machine: &Machine) -> Way {
-        if self.may_run_alone && is_large(machine) { self.trial.way() } else { Way::Groups }
+        match self.may_run_alone && is_large(machine) {
+            _ if self.always_alone => Way::Alone,
+            true => self.trial.way(),
+            false => Way::Groups,
+        }
     }
 
     /// Returns the way that is to be measured when blocks start, if any.
     fn way_to_measure(&self, machine: &Machine, pc: Pc) -> Option<Way> {
         let starts = self.may_run_alone
+            && !self.always_alone
             && pc == self.kernel.code().functions[0].entry
             && is_large(machine)
             && !self.parts_often();
@@ -229,7 +234,7 @@ impl CompiledKernel {
     /// Returns the code for single threads with few checks, if the kernel may run one thread
     /// after the other and the pointers of the launch are as the code assumes.
     fn single_unchecked_for(&self, machine: &Machine) -> Option<&Part> {
-        let part = self.may_run_alone.then(|| self.single_unchecked())??;
+        let part = self.may_run_alone.then(|| self.single_unchecked(self.is_row(machine.block)))??;
         // SAFETY: the machine has the parameters of the launch.
         unsafe { part.bounds_checks.hold(machine.params, emit::HOST) }.then_some(part)
     }
@@ -252,6 +257,11 @@ impl CompiledKernel {
         Some((part, part.entry(pc)?))
     }
 
+    /// Returns whether code for blocks of one row is to run a block.
+    fn is_row(&self, [_, y, z]: [u32; 3]) -> bool {
+        self.may_be_row && y * z == 1
+    }
+
     /// Returns the code for the largest groups that fit a block shape. A group never spans two rows
     /// of the block.
     fn group_for(&self, [x, y, z]: [u32; 3], checks: Checks) -> Option<&Part> {
@@ -259,7 +269,7 @@ impl CompiledKernel {
             lanes <= self.widest
                 && (x.is_multiple_of(lanes) || lanes == GROUPS[0] && y == 1 && z == 1 && x > lanes)
         };
-        self.group(*GROUPS.iter().rev().find(fits)?, checks)
+        self.group(*GROUPS.iter().rev().find(fits)?, checks, self.is_row([x, y, z]))
     }
 
     /// Continues threads that have left their group, one by one. Returns their number, with those

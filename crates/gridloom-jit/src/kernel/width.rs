@@ -96,8 +96,9 @@ impl CompiledKernel {
             .collect();
         let function = &code.functions[0];
         let (shapes, _) = Uniformity::of(&flow, &natives, function.slots, GROUPS[0]);
-        let (mut scattered, mut gathered, mut strided, mut packed) = (0, 0, 0, false);
+        let (mut scattered, mut strided, mut packed) = (0, 0, false);
         let (mut accesses, mut records) = (0, 0);
+        let mut gathers = Vec::new();
         for pc in flow.range.clone() {
             if let Some((operand, elements)) = accessed(&flow.instruction(pc).op) {
                 accesses += 1;
@@ -122,14 +123,15 @@ impl CompiledKernel {
                 _ => true,
             };
             match wide::is_available() && is_gathered(&shapes, &flow.instruction(pc).op) {
-                true => gathered += usize::from(!in_row),
+                true if !in_row => gathers.push(pc),
+                true => {}
                 false => scattered += usize::from(!in_row),
             }
         }
         if 2 * records > accesses {
             return GROUPS[0];
         }
-        if gathered > SEVERAL {
+        if at_once(&flow, &gathers) > SEVERAL {
             return GROUPS[1];
         }
         if strided > FEW || scattered > if packed { FEW } else { 0 } {
@@ -159,6 +161,31 @@ impl CompiledKernel {
         };
         GROUPS.iter().rev().find(fits).copied().unwrap_or(GROUPS[0])
     }
+}
+
+/// Returns the most of some instructions that are in one loop, with those that are in none.
+fn at_once(flow: &Flow<'_>, some: &[Pc]) -> usize {
+    let mut loops: Vec<Range<Pc>> = Vec::new();
+    for pc in flow.range.clone() {
+        if let Op::Branch { target } = flow.instruction(pc).op
+            && target <= pc
+        {
+            loops.push(target..pc + 1);
+        }
+    }
+    let innermost = |pc: Pc| {
+        let around = (0..loops.len()).filter(|&i| loops[i].contains(&pc));
+        around.min_by_key(|&i| loops[i].len())
+    };
+    let mut counts = vec![0; loops.len()];
+    let mut outside = 0;
+    for &pc in some {
+        match innermost(pc) {
+            Some(of) => counts[of] += 1,
+            None => outside += 1,
+        }
+    }
+    outside + counts.into_iter().max().unwrap_or(0)
 }
 
 /// What vectors save in a loop that threads leave at different times, for an instruction of 32 bits

@@ -29,4 +29,5 @@ mod records;
 mod scattered;
 mod shared_init;
 mod short_floats;
+mod unrolled;
 mod windows;

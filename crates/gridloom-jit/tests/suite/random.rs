@@ -48,7 +48,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Returns what a program leaves in its buffers, or its fault in words; run in groups of so many
-/// threads, with vectors of 128 bits or the longest of the host, or by the interpreter.
+/// threads or each by itself, with vectors of 128 bits or the longest of the host, or by the interpreter.
 fn run(program: &Program, text: &str, groups: Option<(u32, bool)>) -> Result<Vec<Vec<u8>>, String> {
     let module = gridloom_ptx::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let layout = Layout::of(&module).expect("a layout");
@@ -68,7 +68,7 @@ fn run(program: &Program, text: &str, groups: Option<(u32, bool)>) -> Result<Vec
     let kernel = loaded.kernel("random").unwrap_or_else(|error| panic!("{error}"));
     let code = groups.map(|(threads, narrow)| {
         let code = CompiledKernel::new(kernel.clone()).expect("a kernel that can be compiled");
-        let code = code.with_groups_of(threads);
+        let code = if threads == 1 { code.with_threads_alone() } else { code.with_groups_of(threads) };
         let code = if narrow { code.with_narrow_vectors() } else { code };
         assert!(code.is_vectorized(), "not compiled in groups:\n{text}");
         code
@@ -118,7 +118,11 @@ fn large_groups_compute_what_the_interpreter_does() {
             1..=4 if together => 32,
             seed => [8, 16, 32][seed as usize % 3],
         };
-        for narrow in [true, false] {
+        // Threads alone run ahead of those that they would execute a collective with.
+        let alone = (!together && !text.contains("activemask")).then_some(1);
+        for (threads, narrow) in
+            [Some(threads), alone].into_iter().flatten().flat_map(|n| [(n, true), (n, false)])
+        {
             let found = run(&program, &text, Some((threads, narrow)));
             assert!(found == expected, "seed {seed}, in groups of {threads}, narrow: {narrow}:\n{text}");
         }

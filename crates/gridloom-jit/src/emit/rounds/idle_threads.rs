@@ -69,7 +69,7 @@ impl Emitter<'_> {
             let thread = self.b.ins().iadd_imm_s(thread, up);
             let group = self.b.ins().band_imm_s(thread, -lanes);
             let group = self.b.ins().smin(group, last);
-            self.b.ins().select(one_row, group, otherwise)
+            if self.plan.is_row { group } else { self.b.ins().select(one_row, group, otherwise) }
         });
         (from, to)
     }
@@ -82,10 +82,11 @@ impl Emitter<'_> {
             return value;
         }
         let &Meeting { last, one_row, .. } = meeting;
+        let is_row = self.plan.is_row;
         let value = self.at_start(|start| {
             let group = start.ins().iconst(I32, group);
             let group = start.ins().smin(group, last);
-            start.ins().select(one_row, group, otherwise)
+            if is_row { group } else { start.ins().select(one_row, group, otherwise) }
         });
         self.round.bounds.push(((group, otherwise), value));
         value

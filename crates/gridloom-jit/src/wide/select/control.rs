@@ -181,14 +181,61 @@ impl Selector<'_> {
                 _ => {}
             }
         }
+        if self.sum_with_flags(value) {
+            return Ok(Condition::NotZero);
+        }
+        let bits = self.type_of(value).bits();
+        if bits >= 32
+            && let Some(address) = self.merged_load(value, bits / 8)
+        {
+            let form = self.with_constant(7, bits == 64, 0);
+            self.push(form.rm(Source::Memory(address)));
+            return Ok(Condition::NotZero);
+        }
         let register = self.register(value);
-        let code = match self.type_of(value).bits() {
+        let code = match bits {
             8 => Code::legacy(0, 0, 0x84, false).with_bytes(true, true),
             16 => Code::legacy(0, 1, 0x85, false),
             bits => Code::legacy(0, 0, 0x85, bits == 64),
         };
         self.push(Form::new(code).reg(Use::Read(register)).rm(Source::Register(register)));
         Ok(Condition::NotZero)
+    }
+
+    /// Adds the sum with a constant that a value is, in front of the branch that tests it, so that the
+    /// flags tell whether it is zero. Returns `false` if something else in the block needs the value
+    /// earlier.
+    fn sum_with_flags(&mut self, value: Value) -> bool {
+        let func = self.func;
+        let Some(branch) = self.at.filter(|&at| func.dfg.insts[at].opcode() == Opcode::Brif) else {
+            return false;
+        };
+        let dfg = &func.dfg;
+        let value = dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, _) = dfg.value_def(value) else { return false };
+        let InstructionData::Binary { opcode: Opcode::Iadd, args: [of, more] } = dfg.insts[inst] else {
+            return false;
+        };
+        let ty = self.type_of(value);
+        let is_here = func.layout.inst_block(inst) == func.layout.inst_block(branch);
+        let Some(more) = self.constant_of(more).and_then(|more| i32::try_from(more).ok()) else {
+            return false;
+        };
+        if !is_here || ty.bits() < 32 || self.constant_of(of).is_some() {
+            return false;
+        }
+        let mut between = func.layout.next_inst(inst);
+        while let Some(other) = between.filter(|&other| other != branch) {
+            if dfg.inst_values(other).any(|used| self.root(used) == value) {
+                return false;
+            }
+            between = func.layout.next_inst(other);
+        }
+        self.merged[inst] = true;
+        let (into, of) = (self.register(value), self.register(of));
+        let form = self.with_constant(0, ty.bits() == 64, more);
+        self.push(form.rm_use(Use::Over(into, of)));
+        true
     }
 
     /// Returns whether a value is known to be 0 or 1.
@@ -246,6 +293,9 @@ impl Selector<'_> {
                 && self.root(args[0]) == self.func.dfg.resolve_aliases(args[0])
             {
                 self.test(both[0], both[1], wide);
+                return condition_of(cond);
+            }
+            if self.sum_with_flags(args[0]) {
                 return condition_of(cond);
             }
             let register = self.register(args[0]);

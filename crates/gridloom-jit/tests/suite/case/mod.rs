@@ -18,6 +18,8 @@ enum Engine {
     Narrow,
     /// Compiled code with the longest vectors of the host.
     Compiled,
+    /// Compiled code for one thread after the other.
+    Alone,
 }
 
 pub(crate) struct Case<'a> {
@@ -62,6 +64,7 @@ impl<'a> Case<'a> {
             Engine::Interpreter => None,
             Engine::Narrow => Some(CompiledKernel::new(kernel.clone()).unwrap().with_narrow_vectors()),
             Engine::Compiled => Some(CompiledKernel::new(kernel.clone()).unwrap()),
+            Engine::Alone => Some(CompiledKernel::new(kernel.clone()).unwrap().with_threads_alone()),
         };
         if let Some(code) = &code {
             code.compile_all().unwrap_or_else(|error| panic!("{error}"));
@@ -88,6 +91,16 @@ impl<'a> Case<'a> {
         };
         self.runs.set(code.as_ref().map(CompiledKernel::runs).unwrap_or_default());
         result.map(|()| buffer.to_vec()).map_err(|fault| fault.to_string())
+    }
+
+    /// As [`same`](Self::same), and also one thread after the other. No thread may read what another
+    /// one writes, because the interpreter executes the threads of a warp together.
+    #[track_caller]
+    pub(crate) fn same_alone(&self) -> Outcome {
+        let mut buffer = self.words.clone();
+        let expected = self.run(Engine::Interpreter, &mut buffer);
+        assert_eq!(self.run(Engine::Alone, &mut buffer), expected, "one thread after the other");
+        self.same()
     }
 
     #[track_caller]

@@ -1,0 +1,109 @@
+//! Loops that were unrolled for an unknown number of passes.
+
+use crate::case::{Case, STORE};
+
+/// A loop over `%r5..%r6` as `nvcc` writes it: a pass of `single` for each element until the rest is a
+/// multiple of four, and `four` for four. `ahead` and `middle` are what is before each of both.
+fn unrolled(signed: bool, [ahead, single, middle, four]: [&str; 4]) -> String {
+    let ty = if signed { "s32" } else { "u32" };
+    format!(
+        "mul.wide.u32 %rd18, %r1, 4; add.s64 %rd17, %rd0, %rd18;
+         ld.global.u32 %r5, [%rd17]; ld.global.u32 %r6, [%rd17+4];
+         mov.f32 %f1, 0f00000000; mov.u32 %r19, 7; mov.u32 %r2, 0;
+         setp.ge.{ty} %p1, %r5, %r6; @%p1 bra E;
+         add.s32 %r7, %r5, 1; max.{ty} %r8, %r6, %r7; sub.s32 %r9, %r8, %r5; and.b32 %r10, %r9, 3;
+         mov.u32 %r11, %r5; setp.eq.s32 %p2, %r10, 0; @%p2 bra M;
+         {ahead} mov.u32 %r11, %r5;
+         L: {single}
+         add.s32 %r11, %r11, 1; add.s32 %r10, %r10, -1; setp.ne.s32 %p3, %r10, 0; @%p3 bra L;
+         M: not.b32 %r12, %r5; add.s32 %r13, %r8, %r12; setp.lt.u32 %p4, %r13, 3; @%p4 bra E;
+         {middle}
+         U: {four}
+         add.s32 %r11, %r11, 4; setp.lt.{ty} %p5, %r11, %r6; @%p5 bra U;
+         E: mov.b32 %r14, %f1; xor.b32 %r19, %r19, %r14; add.u32 %r19, %r19, %r2;
+         add.u32 %r1, %r1, 100; {STORE}"
+    )
+}
+
+/// Bounds of 64 rows, room for the results, and elements.
+fn rows(lengths: impl Fn(u32) -> u32, first: u32) -> Vec<u32> {
+    let mut words = vec![first];
+    (0..64).for_each(|row| words.push(words[row as usize] + lengths(row)));
+    words.resize(200, 0);
+    words.extend((0..2000u32).map(|i| (i as f32 * 0.37 + 1.0).to_bits()));
+    words
+}
+
+#[track_caller]
+fn check(body: &str) {
+    for lengths in [|row: u32| row * 7 % 13, |row: u32| row % 2, |row: u32| row * row % 29, |_| 8] {
+        Case { words: rows(lengths, 200), ..Case::new(body) }.same_alone().unwrap();
+    }
+}
+
+#[test]
+fn elements_at_an_index_are_summed_in_order() {
+    let element = |from: &str, to: u32| {
+        format!(
+            "mul.wide.u32 %rd5, {from}, 4; add.s64 %rd6, %rd0, %rd5; ld.global.f32 %f2, [%rd6];
+             add.f32 %f1, %f1, %f2; add.s32 %r15, %r11, {to};"
+        )
+    };
+    let four = [element("%r11", 1), element("%r15", 2), element("%r15", 3), element("%r15", 4)].concat();
+    check(&unrolled(false, ["", &element("%r11", 1), "", &four]));
+}
+
+#[test]
+fn elements_at_pointers_that_advance_are_summed_in_order() {
+    let ahead = "mul.wide.s32 %rd1, %r5, 4; add.s64 %rd2, %rd0, %rd1; add.s64 %rd3, %rd0, %rd1;";
+    let single = "ld.global.f32 %f2, [%rd2]; ld.global.f32 %f3, [%rd3+-4]; fma.rn.f32 %f1, %f2, %f3, %f1;
+                  add.s64 %rd2, %rd2, 4; add.s64 %rd3, %rd3, 4;";
+    let middle = "mul.wide.s32 %rd4, %r11, 4; add.s64 %rd5, %rd4, 8; add.s64 %rd6, %rd0, %rd5;
+                  add.s64 %rd7, %rd0, %rd5;";
+    let four = [(-8, -12), (-4, -8), (0, -4), (4, 0)].map(|(a, b)| {
+        format!(
+            "ld.global.f32 %f4, [%rd6+{a}]; ld.global.f32 %f5, [%rd7+{b}]; fma.rn.f32 %f1, %f4, %f5, %f1;"
+        )
+    });
+    let four = format!("{} add.s64 %rd6, %rd6, 16; add.s64 %rd7, %rd7, 16;", four.concat());
+    check(&unrolled(true, [ahead, single, middle, &four]));
+}
+
+#[test]
+fn a_value_beside_the_sum_is_counted() {
+    let single = "mad.lo.u32 %r19, %r19, 31, %r11; add.u32 %r2, %r2, 3;";
+    let four = "mad.lo.u32 %r16, %r19, 31, %r11; add.u32 %r15, %r11, 1; mad.lo.u32 %r16, %r16, 31, %r15;
+                add.u32 %r15, %r11, 2; mad.lo.u32 %r16, %r16, 31, %r15; add.u32 %r15, %r11, 3;
+                mad.lo.u32 %r19, %r16, 31, %r15; add.u32 %r2, %r2, 12;";
+    check(&unrolled(false, ["", single, "", four]));
+    // As signed numbers, around zero and at the ends.
+    for first in [-5i32, -200, i32::MIN, i32::MAX - 400] {
+        let words = rows(|row| row * 7 % 13, first as u32);
+        Case { words, ..Case::new(&unrolled(true, ["", single, "", four])) }.same_alone().unwrap();
+    }
+}
+
+#[test]
+fn a_second_loop_that_does_something_else_is_executed() {
+    let single = "add.u32 %r2, %r2, %r11; mad.lo.u32 %r19, %r19, 31, 1;";
+    let others = [
+        // Another constant, another order, an element that is left out, and a value of the pass before.
+        "add.u32 %r2, %r2, %r11; mad.lo.u32 %r19, %r19, 923521, 30785;",
+        "shl.b32 %r15, %r11, 2; add.u32 %r2, %r2, %r15; add.u32 %r2, %r2, 6; mad.lo.u32 %r19, %r19, 923521, 30784;",
+        "shl.b32 %r15, %r11, 2; add.u32 %r2, %r2, %r15; add.u32 %r2, %r2, 3; mad.lo.u32 %r19, %r19, 923521, 30784;",
+        "add.u32 %r2, %r2, %r4; add.u32 %r4, %r2, 5; mad.lo.u32 %r19, %r19, 31, 1;",
+    ];
+    for four in others {
+        check(&unrolled(false, ["", single, "mov.u32 %r4, %r2;", four]));
+    }
+}
+
+#[test]
+fn a_count_of_passes_that_is_not_the_distance_is_kept() {
+    // The counter is that of a row twice as long.
+    let single = "add.u32 %r2, %r2, %r11;";
+    let four = "shl.b32 %r15, %r11, 2; add.u32 %r2, %r2, %r15; add.u32 %r2, %r2, 6;";
+    let body = unrolled(false, ["", single, "", four]);
+    let body = body.replace("sub.s32 %r9, %r8, %r5;", "sub.s32 %r9, %r8, %r5; shl.b32 %r9, %r9, 1;");
+    check(&body);
+}
