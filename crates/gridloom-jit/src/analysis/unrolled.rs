@@ -1,10 +1,10 @@
 //! Finds loops that the compiler of a kernel has unrolled, to make the passes one by one.
 //!
-//! For a loop over `start..bound`, `nvcc` writes two: one that makes the first few passes one by one
-//! until four times some number are left, and one that makes four at a time. A thread that runs alone
-//! mispredicts the ends of both if the number of passes differs from thread to thread, and often the
-//! branches around them. If the second loop does what four passes of the first do, then the first can
-//! make all passes, and one branch is mispredicted.
+//! For a loop over `start..bound`, `nvcc` writes two: one that makes passes one by one until four
+//! times some number are left, and one that makes four at a time, in either order. A thread that runs
+//! alone mispredicts the ends of both if the number of passes differs from thread to thread, and often
+//! the branches around them. If the one loop does what four passes of the other do, then that can make
+//! all passes, and one branch is mispredicted.
 //!
 //! That both are equal is found by executing them on [`terms`](crate::analysis::terms): pointers that
 //! advance are the same function of the number of the element in both, and the other registers have
@@ -27,19 +27,31 @@ const LONG: usize = 64;
 pub(crate) struct UnrolledLoop {
     /// The block that ends with the first branch.
     pub(crate) before: usize,
-    /// Instructions between it and the first loop.
-    pub(crate) entry: Range<Pc>,
+    /// Instructions to execute before the first pass.
+    pub(crate) entry: Vec<Pc>,
     /// The instructions of a pass.
     pub(crate) pass: Vec<Pc>,
-    /// The register with the number of the first element behind the entry, and one past the last.
+    /// The register with the number of the first element, and whether that has a sign.
     pub(crate) index: Slot,
-    pub(crate) bound: Source,
-    /// Whether both have a sign.
     pub(crate) signed: bool,
     /// The register with the number of passes.
     pub(crate) count: Slot,
+    /// What must hold of that number.
+    pub(crate) check: Check,
     /// The block behind both loops.
     pub(crate) exit: usize,
+}
+
+/// What shows that both loops together make a number of passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Check {
+    /// This is one past the last element.
+    End(Source),
+    /// The second is zero behind the passes that are made so many at a time, if it is added to the
+    /// number of the next element.
+    Sum(u64, Slot),
+    /// The second is the number of the passes that are made so many at a time.
+    Passes(u64, Slot),
 }
 
 /// Returns all such loops.
@@ -53,11 +65,11 @@ struct Finder<'a> {
     before: usize,
     entry: Range<Pc>,
     /// The first loop, without its branch.
-    single: Range<Pc>,
+    first: Range<Pc>,
     /// What follows it up to its branch, and then up to the second loop.
     between: [Range<Pc>; 2],
     /// The second loop, without its branch.
-    unrolled: Range<Pc>,
+    second: Range<Pc>,
     exit: usize,
     natives: &'a [Option<Native>],
 }
@@ -101,9 +113,9 @@ impl<'a> Finder<'a> {
             flow,
             before,
             entry,
-            single: body(single)?,
+            first: body(single)?,
             between: [body(middle)?, end..range(unrolled)?.start],
-            unrolled: body(unrolled)?,
+            second: body(unrolled)?,
             exit: behind,
             natives,
         })
@@ -136,7 +148,7 @@ impl<'a> Finder<'a> {
         let slots = flow.code.functions[flow.function].slots;
         let terms = &mut Terms::new(flow, self.natives);
         let mut carried = SlotSet::new(slots);
-        for pc in self.single.start..self.unrolled.end {
+        for pc in self.first.start..self.second.end {
             flow.instruction(pc).for_each_definition(&mut |slot| {
                 carried.insert(slot);
             });
@@ -148,42 +160,73 @@ impl<'a> Finder<'a> {
         terms.run(&mut start, from..branch, true)?;
         let at_branch = start.clone();
         terms.run(&mut start, self.entry.clone(), false)?;
+        let guard = self.guard(&at_branch, branch)?;
+        let around = Around { start, at_branch, carried, guard };
+        if let Some(found) = self.find_rest_first(terms, &around) {
+            return Some(found);
+        }
+        self.find_rest_last(terms, &around)
+    }
 
-        // How many passes the first loop makes.
-        let passing = |terms: &mut Terms<'_>| -> State {
-            let mut state = start.clone();
-            for Slot(slot) in carried.iter() {
-                state[slot as usize] = terms.of(Form::Pass(slot));
-            }
-            state
-        };
-        let mut state = passing(terms);
-        terms.run(&mut state, self.single.clone(), false)?;
-        let left = self.tests(terms, self.guard(&state, self.single.end)?, false)?;
+    /// Returns what registers hold in a pass of a loop, and after it.
+    fn passed(&self, terms: &mut Terms<'_>, around: &Around, of: &Range<Pc>) -> Option<State> {
+        let mut state = around.start.clone();
+        for Slot(slot) in around.carried.iter() {
+            state[slot as usize] = terms.of(Form::Pass(slot));
+        }
+        terms.run(&mut state, of.clone(), false)?;
+        Some(state)
+    }
+
+    /// Returns the register that counts the passes left in a loop made one by one.
+    fn counter(&self, terms: &Terms<'_>, state: &State, branch: Pc) -> Option<Slot> {
+        let left = self.tests(terms, self.guard(state, branch)?, false)?;
         let Form::Plus(counter, more, 32) = *terms.form(left) else { return None };
         let Form::Pass(counter) = *terms.form(counter) else { return None };
-        if more != u64::from(u32::MAX) || state[counter as usize] != left {
-            return None;
-        }
-        let rest = start[counter as usize];
-        let Form::Computed(Native { kind: Kind::Logic(LogicOp::And), .. }, of) = terms.form(rest).clone()
-        else {
+        let counts = more == u64::from(u32::MAX) && state[counter as usize] == left;
+        counts.then_some(Slot(counter))
+    }
+
+    /// Returns the number of passes whose rest a term is, and how many are made at a time.
+    fn rest_of(&self, terms: &Terms<'_>, rest: Term) -> Option<(Term, u64)> {
+        let Form::Computed(Native { kind: Kind::Logic(LogicOp::And), .. }, of) = terms.form(rest) else {
             return None;
         };
-        let (&Form::Constant(mask), passes) = (terms.form(*of.get(1)?), of[0]) else { return None };
+        let (&passes, &Form::Constant(mask)) = (of.first()?, terms.form(*of.get(1)?)) else { return None };
         let times = mask + 1;
-        let skips = self.tests(terms, self.guard(&at_branch, branch)?, true)?;
-        if !times.is_power_of_two() || !(2..=16).contains(&times) || skips != rest {
+        (times.is_power_of_two() && (2..=16).contains(&times)).then_some((passes, times))
+    }
+
+    /// Returns a register that holds a term before both loops and is not written in them.
+    fn holding(&self, around: &Around, term: Term) -> Option<Slot> {
+        let holds =
+            |slot: &u32| around.start[*slot as usize] == term && !around.carried.contains(Slot(*slot));
+        (0..around.start.len() as u32).find(holds).map(Slot)
+    }
+
+    /// Returns whether a branch is taken if fewer passes are left than are made at a time.
+    fn are_few(&self, terms: &mut Terms<'_>, guard: (Term, bool), (passes, times): (Term, u64)) -> bool {
+        let Some((compare, signed, [of, with])) = self.comparison(terms, guard.0) else { return false };
+        !guard.1
+            && matches!((compare, signed), (Compare::Lt | Compare::Lo, false))
+            && of == terms.plus(passes, u64::MAX, 32)
+            && *terms.form(with) == Form::Constant(times - 1)
+    }
+
+    /// Finds a loop whose rest is made first.
+    fn find_rest_first(&self, terms: &mut Terms<'_>, around: &Around) -> Option<UnrolledLoop> {
+        let Around { start, at_branch, carried, guard } = around;
+        let state = self.passed(terms, around, &self.first)?;
+        let counter = self.counter(terms, &state, self.first.end)?;
+        let rest = start[counter.0 as usize];
+        let (passes, times) = self.rest_of(terms, rest)?;
+        let count = self.holding(around, passes)?;
+        if self.tests(terms, *guard, true)? != rest || at_branch[count.0 as usize] != passes {
             return None;
         }
-        // Where that number is.
-        let keeps = |slot: u32| at_branch[slot as usize] == passes && start[slot as usize] == passes;
-        let count = Slot((0..slots).find(|&slot| keeps(slot) && !carried.contains(Slot(slot)))?);
-
         // The element that a pass of the second loop is for.
-        let mut state = passing(terms);
-        terms.run(&mut state, self.unrolled.clone(), false)?;
-        let (guard, negated) = self.guard(&state, self.unrolled.end)?;
+        let state = self.passed(terms, around, &self.second)?;
+        let (guard, negated) = self.guard(&state, self.second.end)?;
         let (compare, signed, [next, _]) = self.comparison(terms, guard)?;
         let Form::Plus(index, step, 32) = *terms.form(next) else { return None };
         let Form::Pass(index) = *terms.form(index) else { return None };
@@ -191,44 +234,111 @@ impl<'a> Finder<'a> {
         if negated || !less || step != times || state[index as usize] != next {
             return None;
         }
-        let bound = self.bound()?;
-        if matches!(bound, Source::Slot(slot) if carried.contains(slot)) {
+        let end = self.end()?;
+        if matches!(end, Source::Slot(slot) if carried.contains(slot)) {
             return None;
         }
         let index = Slot(index);
         terms.assume_index(signed, times);
-        self.prove(terms, (&start, &at_branch), &carried, index, (passes, times))?;
+        let entered = self.prove(terms, around, index, (times, [1, times]), None)?;
+        if !self.are_few(terms, entered, (passes, times)) {
+            return None;
+        }
+        let entry = self.entry.clone().collect();
+        Some(self.found(entry, &self.first, (index, signed), count, Check::End(end)))
+    }
 
-        let mut wanted = flow.blocks[self.exit].live_in.clone();
-        let pass = self.needed(&mut wanted);
-        let (entry, exit) = (self.entry.clone(), self.exit);
-        Some(UnrolledLoop { before: self.before, entry, pass, index, bound, signed, count, exit })
+    /// Finds a loop whose rest is made last.
+    fn find_rest_last(&self, terms: &mut Terms<'_>, around: &Around) -> Option<UnrolledLoop> {
+        let (flow, Around { start, carried, guard, .. }) = (self.flow, around);
+        let state = self.passed(terms, around, &self.second)?;
+        let counter = self.counter(terms, &state, self.second.end)?;
+        let rest = start[counter.0 as usize];
+        let (passes, times) = self.rest_of(terms, rest)?;
+        let count = self.holding(around, passes)?;
+        let state = self.passed(terms, around, &self.first)?;
+        let few = self.are_few(terms, *guard, (passes, times));
+        if !few || state[counter.0 as usize] != terms.of(Form::Pass(counter.0)) {
+            return None;
+        }
+        // When the first loop ends: when a counter of its own is zero, or a sum with the element.
+        let left = self.tests(terms, self.guard(&state, self.first.end)?, false)?;
+        let Form::Plus(of, step, 32) = *terms.form(left) else { return None };
+        let is_step = |more: u64| more == times;
+        for index in carried.iter() {
+            let own = terms.of(Form::Pass(index.0));
+            if state[index.0 as usize] != terms.plus(own, times, 32) || own == state[index.0 as usize] {
+                continue;
+            }
+            let check = match *terms.form(of) {
+                Form::Pass(left) if step == (times as u32).wrapping_neg().into() => {
+                    let mut stays = true;
+                    for pc in self.between.iter().cloned().flatten() {
+                        flow.instruction(pc).for_each_definition(&mut |slot| stays &= slot.0 != left);
+                    }
+                    stays.then_some(Check::Passes(times, Slot(left)))
+                }
+                Form::Sum(a, b, 32) if is_step(step) && (a == own || b == own) => {
+                    let with = if a == own { b } else { a };
+                    self.holding(around, with).map(|slot| Check::Sum(times, slot))
+                }
+                _ => None,
+            };
+            let Some(check) = check else { continue };
+            for signed in [false, true] {
+                terms.assume_index(signed, times);
+                let proved = self.prove(terms, around, index, (times, [times, 1]), Some(counter));
+                // The first loop leaves the counter of the second as it is.
+                let own = terms.of(Form::Pass(counter.0));
+                if let Some(entered) = proved
+                    && self.tests(terms, entered, true).is_some_and(|of| of == rest || of == own)
+                {
+                    let entry = self.entry.clone().chain(self.between[0].clone());
+                    let entry = entry.chain(self.between[1].clone()).collect();
+                    return Some(self.found(entry, &self.second, (index, signed), count, check));
+                }
+            }
+        }
+        None
+    }
+
+    fn found(
+        &self,
+        entry: Vec<Pc>,
+        single: &Range<Pc>,
+        (index, signed): (Slot, bool),
+        count: Slot,
+        check: Check,
+    ) -> UnrolledLoop {
+        let mut wanted = self.flow.blocks[self.exit].live_in.clone();
+        let pass = self.needed(single, &mut wanted);
+        UnrolledLoop { before: self.before, entry, pass, index, signed, count, check, exit: self.exit }
     }
 
     /// Returns what the second loop compares the number of the next element with.
-    fn bound(&self) -> Option<Source> {
-        let guard = self.flow.instruction(self.unrolled.end).guard?;
-        let mut bound = None;
-        for pc in self.unrolled.clone() {
+    fn end(&self) -> Option<Source> {
+        let guard = self.flow.instruction(self.second.end).guard?;
+        let mut end = None;
+        for pc in self.second.clone() {
             let instruction = self.flow.instruction(pc);
             instruction.for_each_definition(&mut |slot| {
                 if slot == guard.slot {
-                    bound = match &instruction.op {
+                    end = match &instruction.op {
                         Op::Map(map) => map.sources().get(1).copied(),
                         _ => None,
                     };
                 }
             });
         }
-        bound
+        end
     }
 
-    /// Returns the instructions of a pass of the first loop that wanted registers depend on.
-    fn needed(&self, wanted: &mut SlotSet) -> Vec<Pc> {
+    /// Returns the instructions of a pass that wanted registers depend on.
+    fn needed(&self, single: &Range<Pc>, wanted: &mut SlotSet) -> Vec<Pc> {
         let mut needed: Vec<Pc> = Vec::new();
         loop {
             let before = needed.len();
-            for pc in self.single.clone().rev() {
+            for pc in single.clone().rev() {
                 let instruction = self.flow.instruction(pc);
                 let mut is_needed = false;
                 instruction.for_each_definition(&mut |slot| is_needed |= wanted.contains(slot));
@@ -248,16 +358,18 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Returns whether the second loop does in a pass what the first does in so many.
+    /// Returns the guard of the branch between both loops if they do the same in `times` passes, of
+    /// which each makes so many at a time. `counter` counts those of the second.
     fn prove(
         &self,
         terms: &mut Terms<'_>,
-        (start, at_branch): (&State, &State),
-        carried: &SlotSet,
+        around: &Around,
         index: Slot,
-        (passes, times): (Term, u64),
-    ) -> Option<()> {
+        (times, steps): (u64, [u64; 2]),
+        counter: Option<Slot>,
+    ) -> Option<(Term, bool)> {
         let flow = self.flow;
+        let Around { start, at_branch, carried, .. } = around;
         let at = |state: &State, Slot(slot): Slot| state[slot as usize];
         let element = terms.of(Form::Index);
         let first = at(start, index);
@@ -270,47 +382,35 @@ impl<'a> Finder<'a> {
         for slot in carried.iter().filter(|&slot| slot != index) {
             functions.push((slot, terms.replaced(at(start, slot), first, element)));
         }
-        let state_of = |terms: &mut Terms<'_>, functions: &[(Slot, Term)]| -> State {
-            let mut state = start.clone();
+        let [next, last] = steps.map(|step| terms.plus(element, step, 32));
+        let (before, mut after_first) = loop {
+            let mut before = start.clone();
             for slot in carried.iter() {
-                state[slot.0 as usize] = terms.of(Form::Pass(slot.0));
+                before[slot.0 as usize] = terms.of(Form::Pass(slot.0));
             }
-            for &(slot, function) in functions {
-                state[slot.0 as usize] = function;
+            for &(slot, function) in &functions {
+                before[slot.0 as usize] = function;
             }
-            state[index.0 as usize] = element;
-            state
-        };
-        let next = terms.plus(element, 1, 32);
-        let mut state = loop {
-            let mut state = state_of(terms, &functions);
-            terms.run(&mut state, self.single.clone(), false)?;
+            before[index.0 as usize] = element;
+            let mut state = before.clone();
+            terms.run(&mut state, self.first.clone(), false)?;
             if at(&state, index) != next {
                 return None;
             }
             let count = functions.len();
             functions.retain(|&(slot, function)| at(&state, slot) == terms.replaced(function, element, next));
             if functions.len() == count {
-                break state;
+                break (before, state);
             }
         };
-        for _ in 1..times {
-            terms.run(&mut state, self.single.clone(), false)?;
+        for _ in 1..times / steps[0] {
+            terms.run(&mut after_first, self.first.clone(), false)?;
         }
-        let after_passes = state;
 
         // From the end of the first loop to the start of the second.
-        let before = state_of(terms, &functions);
         let mut state = before.clone();
         terms.run(&mut state, self.between[0].clone(), false)?;
-        let (guard, negated) = self.guard(&state, self.between[0].end)?;
-        let (compare, signed, [of, with]) = self.comparison(terms, guard)?;
-        let skips = matches!((compare, signed), (Compare::Lt | Compare::Lo, false))
-            && of == terms.plus(passes, u64::MAX, 32)
-            && *terms.form(with) == Form::Constant(times - 1);
-        if negated || !skips {
-            return None;
-        }
+        let guard = self.guard(&state, self.between[0].end)?;
         let wanted = &flow.blocks[self.exit].live_in;
         let unchanged = |state: &State| {
             carried
@@ -323,31 +423,44 @@ impl<'a> Finder<'a> {
         }
         terms.run(&mut state, self.between[1].clone(), false)?;
         let entered = state.clone();
-        terms.run(&mut state, self.unrolled.clone(), false)?;
-        let last = terms.plus(element, times, 32);
-        if !unchanged(&entered) || at(&entered, index) != element || at(&state, index) != last {
+        if !unchanged(&entered) || at(&entered, index) != element {
             return None;
         }
-        // What a pass of the second loop finds is the same function of the element in the next one,
-        // or what so many passes of the first loop make of it.
+        let mut advances = false;
+        for pc in self.second.clone() {
+            flow.instruction(pc).for_each_definition(&mut |slot| advances |= slot == index);
+        }
+        // What does not follow the passes must not be read in them.
+        for slot in counter.into_iter().chain((!advances).then_some(index)) {
+            state[slot.0 as usize] = terms.of(Form::Pass(slot.0));
+        }
+        terms.run(&mut state, self.second.clone(), false)?;
+        if advances && at(&state, index) != last || !advances && wanted.contains(index) {
+            return None;
+        }
+        let after_one = state.clone();
+        for _ in 1..times / steps[1] {
+            terms.run(&mut state, self.second.clone(), false)?;
+        }
+        // What a pass of the second loop finds is the same function of the element in the next one, or
+        // what both make of it in so many passes.
         let is_passed = |form: &Form| matches!(form, Form::Pass(_));
         let is_same = |slot: Slot| {
             at(&entered, slot) == at(&before, slot)
                 && matches!(*terms.form(at(&before, slot)), Form::Pass(own) if own == slot.0)
-                && at(&state, slot) == at(&after_passes, slot)
+                && at(&state, slot) == at(&after_first, slot)
         };
-        let head = &flow.blocks[flow.block_at(self.unrolled.start)?].live_in;
-        let (same, others): (Vec<Slot>, Vec<Slot>) = carried
-            .iter()
-            .filter(|&slot| slot != index && head.contains(slot))
-            .partition(|&slot| is_same(slot));
+        let head = &flow.blocks[flow.block_at(self.second.start)?].live_in;
+        let read = |slot: &Slot| *slot != index && Some(*slot) != counter && head.contains(*slot);
+        let (same, others): (Vec<Slot>, Vec<Slot>) =
+            carried.iter().filter(read).partition(|&slot| is_same(slot));
         if carried.iter().any(|slot| slot != index && wanted.contains(slot) && !same.contains(&slot)) {
             return None;
         }
         for slot in others {
             let function = at(&entered, slot);
             let advanced = terms.replaced(function, element, last);
-            if terms.depends(function, is_passed) || at(&state, slot) != advanced {
+            if terms.depends(function, is_passed) || at(&after_one, slot) != advanced {
                 return None;
             }
         }
@@ -361,8 +474,19 @@ impl<'a> Finder<'a> {
                 holds &= !read || at(start, slot) == at(at_branch, slot);
             });
         }
-        (holds && !terms.is_full()).then_some(())
+        (holds && !terms.is_full()).then_some(guard)
     }
+}
+
+/// What is known before both loops.
+struct Around {
+    /// What registers hold before the first loop, and at the branch that skips it.
+    start: State,
+    at_branch: State,
+    /// The registers that are written in the loops or between them.
+    carried: SlotSet,
+    /// What that branch depends on.
+    guard: (Term, bool),
 }
 
 #[cfg(test)]
@@ -392,5 +516,12 @@ mod tests {
         assert_eq!(found(products, "matmul"), 0);
         let sums = include_str!("../../../gridloom/benches/pocl/programs.ptx");
         assert_eq!(found(sums, "segment_sums"), 1);
+    }
+
+    #[test]
+    fn loops_whose_rest_is_made_last_are_found() {
+        let hashes = include_str!("../../tests/suite/unrolled/rest_last.ptx");
+        assert_eq!(found(hashes, "checksum"), 1);
+        assert_eq!(found(hashes, "segment_max"), 1);
     }
 }

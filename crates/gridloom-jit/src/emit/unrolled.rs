@@ -7,7 +7,7 @@
 use super::Emitter;
 use crate::analysis::flow::SlotSet;
 use crate::analysis::range::Access;
-use crate::analysis::unrolled::UnrolledLoop;
+use crate::analysis::unrolled::{Check, UnrolledLoop};
 use crate::native::Class;
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -34,15 +34,15 @@ impl Emitter<'_> {
     pub(super) fn make_passes_behind(&mut self, block: usize) {
         let plan = self.plan;
         let Some(unrolled) = plan.unrolled.iter().find(|unrolled| unrolled.before == block) else { return };
-        let UnrolledLoop { entry, pass, index, bound, signed, count, exit, .. } = unrolled;
-        if self.lanes > 1 || !entry.clone().chain(pass.iter().copied()).all(|pc| self.always_goes_on(pc)) {
+        let UnrolledLoop { entry, pass, index, signed, count, check, exit, .. } = unrolled;
+        if self.lanes > 1 || !entry.iter().chain(pass).all(|&pc| self.always_goes_on(pc)) {
             return;
         }
         let flow = plan.flow;
         let (branch, live, facts) = (self.pc, self.live.clone(), self.facts.clone());
         // What the entry writes and the branch may need as it was.
         let mut written = SlotSet::new(plan.noncanonical_nan.len() as u32);
-        for pc in entry.clone() {
+        for &pc in entry {
             flow.instruction(pc).for_each_definition(&mut |slot| {
                 if flow.blocks[block].live_out.contains(slot) {
                     written.insert(slot);
@@ -50,7 +50,7 @@ impl Emitter<'_> {
             });
         }
         let held = self.hold(&written);
-        for pc in entry.clone() {
+        for &pc in entry {
             self.pc = pc;
             self.instruction(flow.instruction(pc));
         }
@@ -65,14 +65,33 @@ impl Emitter<'_> {
         self.settle_pending();
 
         let slow = self.b.create_block();
-        let [index, bound, count] =
-            [Source::Slot(*index), *bound, Source::Slot(*count)].map(|source| self.get(source, Class::B32));
-        let [index, bound, count] = [&index, &bound, &count].map(|value| self.lane(value, Class::B32, 0));
+        let word = |emitter: &mut Self, source: Source| {
+            let value = emitter.get(source, Class::B32);
+            emitter.lane(&value, Class::B32, 0)
+        };
+        let [index, passes] = [*index, *count].map(|slot| word(self, Source::Slot(slot)));
+        let end = match *check {
+            Check::End(end) => word(self, end),
+            _ => self.b.ins().iadd(index, passes),
+        };
+        let (found, expected) = match *check {
+            Check::End(_) => (self.b.ins().isub(end, index), passes),
+            Check::Sum(times, slot) | Check::Passes(times, slot) => {
+                let found = word(self, Source::Slot(slot));
+                let at_once = self.b.ins().band_imm_s(passes, -(times as i64));
+                match check {
+                    Check::Passes(..) => (found, at_once),
+                    _ => {
+                        let next = self.b.ins().iadd(index, at_once);
+                        (self.b.ins().iadd(found, next), self.b.ins().iconst(I32, 0))
+                    }
+                }
+            }
+        };
         let less = if *signed { IntCC::SignedLessThan } else { IntCC::UnsignedLessThan };
-        let passes = self.b.ins().isub(bound, index);
         let fuel = self.b.use_var(self.fuel);
         for (condition, a, b) in
-            [(less, index, bound), (IntCC::Equal, passes, count), (IntCC::UnsignedLessThan, passes, fuel)]
+            [(less, index, end), (IntCC::Equal, found, expected), (IntCC::UnsignedLessThan, passes, fuel)]
         {
             let go_on = self.b.create_block();
             let holds = self.b.ins().icmp(condition, a, b);

@@ -25,6 +25,31 @@ fn unrolled(signed: bool, [ahead, single, middle, four]: [&str; 4]) -> String {
     )
 }
 
+/// The same with the rest behind: passes of `four`, and then of `single`. The first loop ends by a sum
+/// with the number of the element, or by a counter of its own.
+fn rest_last(signed: bool, sums: bool, [ahead, four, middle, single]: [&str; 4]) -> String {
+    let ty = if signed { "s32" } else { "u32" };
+    let (start, step) = match sums {
+        true => ("sub.s32 %r4, %r10, %r8;", "add.s32 %r3, %r4, %r11; setp.ne.s32 %p3, %r3, 0;"),
+        false => ("sub.s32 %r4, %r9, %r10;", "add.s32 %r4, %r4, -4; setp.ne.s32 %p3, %r4, 0;"),
+    };
+    format!(
+        "mul.wide.u32 %rd18, %r1, 4; add.s64 %rd17, %rd0, %rd18;
+         ld.global.u32 %r11, [%rd17]; ld.global.u32 %r6, [%rd17+4];
+         mov.f32 %f1, 0f00000000; mov.u32 %r19, 7; mov.u32 %r2, 0;
+         setp.ge.{ty} %p1, %r11, %r6; @%p1 bra E;
+         add.s32 %r7, %r11, 1; max.{ty} %r8, %r6, %r7; sub.s32 %r9, %r8, %r11; and.b32 %r10, %r9, 3;
+         not.b32 %r12, %r11; add.s32 %r13, %r8, %r12; setp.lt.u32 %p2, %r13, 3; @%p2 bra M;
+         {ahead} {start}
+         U: {four} add.s32 %r11, %r11, 4; {step} @%p3 bra U;
+         M: setp.eq.s32 %p4, %r10, 0; @%p4 bra E;
+         {middle}
+         L: {single} add.s32 %r10, %r10, -1; setp.ne.s32 %p5, %r10, 0; @%p5 bra L;
+         E: mov.b32 %r14, %f1; xor.b32 %r19, %r19, %r14; add.u32 %r19, %r19, %r2;
+         add.u32 %r1, %r1, 100; {STORE}"
+    )
+}
+
 /// Bounds of 64 rows, room for the results, and elements.
 fn rows(lengths: impl Fn(u32) -> u32, first: u32) -> Vec<u32> {
     let mut words = vec![first];
@@ -106,4 +131,46 @@ fn a_count_of_passes_that_is_not_the_distance_is_kept() {
     let body = unrolled(false, ["", single, "", four]);
     let body = body.replace("sub.s32 %r9, %r8, %r5;", "sub.s32 %r9, %r8, %r5; shl.b32 %r9, %r9, 1;");
     check(&body);
+}
+
+#[test]
+fn a_rest_behind_is_made_in_the_same_order() {
+    let element = |from: &str, at: u32| {
+        format!("{from} ld.global.u32 %r15, [%rd6+{at}]; mad.lo.u32 %r19, %r19, 31, %r15;")
+    };
+    let address = "mul.wide.s32 %rd5, %r11, 4; add.s64 %rd6, %rd0, %rd5;";
+    let four = [(address, 0), ("", 4), ("", 8), ("", 12)].map(|(from, at)| element(from, at)).concat();
+    let at_index = format!("{} add.s32 %r11, %r11, 1;", element(address, 0));
+    let at_pointer = "ld.global.u32 %r15, [%rd7]; mad.lo.u32 %r19, %r19, 31, %r15; add.s64 %rd7, %rd7, 4;";
+    let pointer = "mul.wide.s32 %rd5, %r11, 4; add.s64 %rd7, %rd0, %rd5;";
+    for sums in [true, false] {
+        check(&rest_last(true, sums, ["", &four, "", &at_index]));
+        check(&rest_last(true, sums, ["", &four, pointer, at_pointer]));
+        check(&rest_last(false, sums, ["", &four, pointer, at_pointer]));
+        // A rest that does something else, and one of elements that are elsewhere.
+        let other = at_pointer.replace("31", "37");
+        check(&rest_last(true, sums, ["", &four, pointer, &other]));
+        let elsewhere = "mul.wide.s32 %rd5, %r5, 4; add.s64 %rd7, %rd0, %rd5; add.s64 %rd7, %rd7, 800;";
+        check(&rest_last(true, sums, ["", &four, elsewhere, at_pointer]));
+        let stays = at_pointer.replace("%rd7, 4;", "%rd7, 0;");
+        check(&rest_last(true, sums, ["", &four, pointer, &stays]));
+    }
+}
+
+#[test]
+fn a_value_of_the_index_beside_a_rest_behind_is_counted() {
+    let single = "mad.lo.u32 %r19, %r19, 31, %r11; add.u32 %r2, %r2, 3; add.s32 %r11, %r11, 1;";
+    let four = "mad.lo.u32 %r16, %r19, 31, %r11; add.u32 %r15, %r11, 1; mad.lo.u32 %r16, %r16, 31, %r15;
+                add.u32 %r15, %r11, 2; mad.lo.u32 %r16, %r16, 31, %r15; add.u32 %r15, %r11, 3;
+                mad.lo.u32 %r19, %r16, 31, %r15; add.u32 %r2, %r2, 12;";
+    let without = "mad.lo.u32 %r19, %r19, 31, %r11; add.u32 %r2, %r2, 3;";
+    for sums in [true, false] {
+        for first in [200i32, -5, i32::MIN, i32::MAX - 400] {
+            let words = rows(|row| row * 7 % 13, first as u32);
+            for single in [single, without] {
+                let body = rest_last(true, sums, ["", four, "", single]);
+                Case { words: words.clone(), ..Case::new(&body) }.same_alone().unwrap();
+            }
+        }
+    }
 }
