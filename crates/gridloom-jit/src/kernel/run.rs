@@ -81,7 +81,8 @@ impl Compiled for CompiledKernel {
     }
 
     unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> BlocksRun {
-        if self.may_run_alone && !self.trial.is_worthwhile() && is_large(machine) {
+        let is_undecided = self.may_run_alone && !self.always_alone;
+        if is_undecided && !self.trial.is_worthwhile() && is_large(machine) {
             let start = Instant::now();
             // SAFETY: the caller's promise.
             let run = unsafe { self.run_blocks_in(machine, pc, Way::Groups) };
