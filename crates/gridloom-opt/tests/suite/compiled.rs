@@ -9,9 +9,8 @@ use gridloom_core::memory::Region;
 use gridloom_core::op::{ArgValue, ConditionalForm, KernelArgs, KernelOp, Launch, Operation, Test};
 use gridloom_core::{Executable, Graph, Stream};
 use gridloom_opt::Optimizations;
-use gridloom_opt::rewrite::{KernelSource, Role};
 
-use crate::common::{buffer, devices, read};
+use crate::common::{Refused, buffer, devices, read};
 use crate::graphs::{GPU, PACKED_GPU, WIDE_GPU, optimized_for, pointer, value};
 
 const TEXT: &str = include_str!("../kernels/combined.ptx");
@@ -121,25 +120,7 @@ impl Compiled {
 
 #[test]
 fn kernels_of_a_compiler_are_refused_exactly_where_they_cannot_be_moved() {
-    let module = Arc::new(gridloom_ptx::parse(TEXT).unwrap());
-    let names: Vec<String> = module.functions().map(|(_, function)| function.name.clone()).collect();
-    let mut wrong = Vec::new();
-    for name in names {
-        let Some(source) = KernelSource::new(module.clone(), &name) else { continue };
-        let reason = |list: &[(&str, &'static str)]| {
-            list.iter().find(|(refused, _)| *refused == name).map(|(_, reason)| *reason)
-        };
-        let of = |list| reason(REFUSED).or(reason(list));
-        for (role, expected) in [(Role::Batched, of(NO_BATCHES)), (Role::Step, of(NO_STEPS))] {
-            let found = source.obstacle(role);
-            if found.is_some() != expected.is_some()
-                || !found.unwrap_or_default().contains(expected.unwrap_or_default())
-            {
-                wrong.push(format!("{name} as {role:?}: {found:?} instead of {expected:?}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    Refused { anywhere: REFUSED, in_batches: NO_BATCHES, in_steps: NO_STEPS }.check(TEXT);
 }
 
 #[test]

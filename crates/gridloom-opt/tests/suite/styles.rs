@@ -14,10 +14,10 @@ use gridloom_core::op::{
     Test,
 };
 use gridloom_core::{Executable, Graph, Node, Stream};
-use gridloom_opt::rewrite::{KernelSource, Role};
+use gridloom_opt::rewrite::KernelSource;
 use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
 
-use crate::common::{buffer, devices, read};
+use crate::common::{Refused, buffer, devices, read};
 use crate::graphs::{FEW_GPU, GPU, Kernels, PACKED_GPU, WIDE_GPU, only, optimized_for, pointer};
 use crate::random::{Random, count};
 
@@ -369,25 +369,7 @@ fn same_memory(one: &Region, other: &Region) -> bool {
 
 #[test]
 fn kernels_in_any_style_are_refused_exactly_where_they_cannot_be_moved() {
-    let module = Arc::new(gridloom_ptx::parse(TEXT).unwrap());
-    let mut wrong = Vec::new();
-    for (_, function) in module.entries() {
-        let name = function.name.as_str();
-        let source = KernelSource::new(module.clone(), name).unwrap();
-        let reason = |list: &[(&str, &'static str)]| {
-            list.iter().find(|(refused, _)| *refused == name).map(|(_, reason)| *reason)
-        };
-        let of = |list| reason(REFUSED).or(reason(list));
-        for (role, expected) in [(Role::Batched, of(NO_BATCHES)), (Role::Step, of(NO_STEPS))] {
-            let found = source.obstacle(role);
-            if found.is_some() != expected.is_some()
-                || !found.unwrap_or_default().contains(expected.unwrap_or_default())
-            {
-                wrong.push(format!("{name} as {role:?}: {found:?} instead of {expected:?}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    Refused { anywhere: REFUSED, in_batches: NO_BATCHES, in_steps: NO_STEPS }.check(TEXT);
 }
 
 #[test]

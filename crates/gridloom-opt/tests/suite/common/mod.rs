@@ -8,7 +8,7 @@ use gridloom_core::launch::{Dim3, LaunchConfig};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
 use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
-use gridloom_opt::rewrite::{KernelSource, Rewritten, Team, TeamBarrier};
+use gridloom_opt::rewrite::{KernelSource, Rewritten, Role, Team, TeamBarrier};
 use gridloom_ptx::Operand;
 use gridloom_ptx::op::{ConvertOp, Op, OperandRef};
 
@@ -20,6 +20,38 @@ pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
             CpuDevice::new(CpuOptions::new().engine(engine).threads(2)).unwrap()
         })
         .collect()
+}
+
+/// Lists, for kernels that cannot be moved, why: by name.
+pub(crate) struct Refused<'a> {
+    pub(crate) anywhere: &'a [(&'a str, &'static str)],
+    pub(crate) in_batches: &'a [(&'a str, &'static str)],
+    pub(crate) in_steps: &'a [(&'a str, &'static str)],
+}
+
+impl Refused<'_> {
+    /// Expects that each kernel of a module can be moved, or is refused for its reason.
+    pub(crate) fn check(&self, text: &str) {
+        let module = Arc::new(gridloom_ptx::parse(text).unwrap());
+        let mut wrong = Vec::new();
+        for (_, function) in module.entries() {
+            let name = function.name.as_str();
+            let source = KernelSource::new(module.clone(), name).unwrap();
+            let reason = |list: &[(&str, &'static str)]| {
+                list.iter().find(|(refused, _)| *refused == name).map(|(_, reason)| *reason)
+            };
+            let of = |list| reason(self.anywhere).or(reason(list));
+            for (role, expected) in [(Role::Batched, of(self.in_batches)), (Role::Step, of(self.in_steps))] {
+                let found = source.obstacle(role);
+                if found.is_some() != expected.is_some()
+                    || !found.unwrap_or_default().contains(expected.unwrap_or_default())
+                {
+                    wrong.push(format!("{name} as {role:?}: {found:?} instead of {expected:?}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
 }
 
 pub(crate) fn source(text: &str, name: &str) -> KernelSource {
