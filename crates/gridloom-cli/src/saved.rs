@@ -34,8 +34,8 @@ fn memory_limit(inputs: &Inputs) -> u64 {
     }
 }
 
-/// Opens the device for a saved graph. On the CPU, what the graph's kernels need counts as memory of
-/// the graph too: variables of modules and of threads.
+/// Opens the device for a saved graph. On the CPU, what the graph's kernels need counts as memory
+/// of the graph too: variables of modules and of threads.
 pub(crate) fn device(args: &DeviceArgs, inputs: &Inputs) -> Result<Device, Failure> {
     pick::device(args, None, Limits { memory: Some(memory_limit(inputs)), ..Limits::default() })
 }

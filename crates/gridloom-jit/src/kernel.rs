@@ -86,8 +86,8 @@ pub struct Listing {
     pub name: String,
     /// The intermediate code (CLIF) of Cranelift.
     pub clif: String,
-    /// The machine code. On hosts with AVX-512 it is the bytes of the instructions, unless the feature
-    /// `disassembly` is on.
+    /// The machine code. On hosts with AVX-512 it is the bytes of the instructions, unless the
+    /// feature `disassembly` is on.
     pub assembly: String,
 }
 
@@ -105,8 +105,8 @@ pub struct CompiledKernel {
     /// The kernel's own code for groups, if it could be compiled, by group size and by how much it
     /// checks, for any block and for those of one row.
     groups_of: [[[OnceLock<Option<Part>>; 2]; 3]; GROUPS.len()],
-    /// Whether there is code of its own for blocks of one row: it reads no other axis of the thread's
-    /// index.
+    /// Whether there is code of its own for blocks of one row: it reads no other axis of the
+    /// thread's index.
     may_be_row: bool,
     /// The size of the largest groups that are worthwhile.
     widest: u32,

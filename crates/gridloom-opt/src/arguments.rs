@@ -279,9 +279,9 @@ impl Target {
         };
         // A contract cannot be checked where memory has no size.
         let kernel = launch.kernel().unsigned().unwrap_or(launch.kernel()).clone();
-        // SAFETY: the launch is the one that was there, with arguments that the core checked, also against
-        // the contract of the kernel. The user's graph, which names the same memory, keeps it alive, and
-        // the executable's plan keeps its own.
+        // SAFETY: the launch is the one that was there, with arguments that the core checked, also
+        // against the contract of the kernel. The user's graph, which names the same memory, keeps
+        // it alive, and the executable's plan keeps its own.
         let launch = unsafe { KernelOp::new(kernel, *launch.config(), args) };
         Ok(Operation::Kernel(Launch::new(launch)))
     }

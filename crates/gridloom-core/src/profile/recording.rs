@@ -48,7 +48,8 @@ impl Cost {
 /// How many runs of a node the two rows have that show what one of them takes by itself.
 pub(super) const FEW: usize = 5;
 pub(super) const MANY: usize = 13;
-/// How often the shorter and the longer chain of kernels and nodes by turns go to the node and back.
+/// How often the shorter and the longer chain of kernels and nodes by turns go to the node and
+/// back.
 pub(super) const TURNS: [usize; 2] = [1, 5];
 
 /// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
@@ -125,8 +126,8 @@ impl Switching {
     /// Returns this for runs of a node that is the same as those of the chains.
     ///
     /// The way to a node differs with what ran before, and so does the measured time. As long as it
-    /// differs from that of the chains by no more than the way itself, the node is taken to need the
-    /// time that it needs in a row. By how much it differs is how far off that may be.
+    /// differs from that of the chains by no more than the way itself, the node is taken to need
+    /// the time that it needs in a row. By how much it differs is how far off that may be.
     pub(super) fn fitted_to(self, runs: &[Run], cost: Cost) -> Self {
         let times: Vec<u64> = runs.iter().map(|run| run.end_ns.saturating_sub(run.start_ns)).collect();
         let alone = cost.inside_ns + self.alone_ns;

@@ -3,9 +3,9 @@
 //! Many devices run fills and copies elsewhere than kernels. Timer kernels around a fill then also
 //! measure the way there and back, which timers around nothing do not show. So the instrumented
 //! copy of a graph with fills or copies runs some chains before the graph, several times by turns:
-//! timers around one fill, around two rows of fills, and around two rows of kernels with and without
-//! a fill between any two ([`Switching::of_chains`]). Before those with a way to the fill run kernels
-//! with timers, as in the graph, because the way may depend on what ran before.
+//! timers around one fill, around two rows of fills, and around two rows of kernels with and
+//! without a fill between any two ([`Switching::of_chains`]). Before those with a way to the fill
+//! run kernels with timers, as in the graph, because the way may depend on what ran before.
 //!
 //! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
 //! kind of them has chains of its own, on scratch memory. Drivers also run the bodies of
@@ -70,8 +70,8 @@ pub(super) enum Link {
 pub(super) struct Chains {
     /// The fill or copy of each kind, on scratch memory, and whether it is in a body.
     transfers: Vec<(Operation, bool)>,
-    /// The kind of each node, and whether the node differs from the one of the chains by nothing but
-    /// the place of its memory.
+    /// The kind of each node, and whether the node differs from the one of the chains by nothing
+    /// but the place of its memory.
     kinds: FxHashMap<NodeKey, (usize, bool)>,
     /// Whether there was no memory for chains.
     pub(super) lacks_memory: bool,
@@ -120,8 +120,8 @@ impl Chains {
         &self.transfers[kind].0
     }
 
-    /// Returns how often each chain runs, in bodies or elsewhere. With many kinds of fills and copies
-    /// that is less often.
+    /// Returns how often each chain runs, in bodies or elsewhere. With many kinds of fills and
+    /// copies that is less often.
     pub(super) fn rounds(&self, in_body: bool) -> usize {
         let nodes: usize = self.round(in_body).iter().map(|chain| 2 + chain.len()).sum();
         MOST_NODES.checked_div(nodes).unwrap_or(0).clamp(LEAST_ROUNDS, MOST_ROUNDS)
@@ -148,8 +148,8 @@ impl Chains {
         (0..self.transfers.len()).filter(move |&kind| self.transfers[kind].1 == in_body)
     }
 
-    /// Returns what going to fills and copies and back takes. `rounds` has the runs of the timers of
-    /// each [`round`](Chains::round), outside of bodies and in them.
+    /// Returns what going to fills and copies and back takes. `rounds` has the runs of the timers
+    /// of each [`round`](Chains::round), outside of bodies and in them.
     pub(super) fn ways(&self, rounds: [&[Vec<Run>]; 2], cost: Cost) -> Ways<'_> {
         let mut each = vec![Switching::default(); self.transfers.len()];
         for (rounds, in_body) in rounds.into_iter().zip([false, true]) {
@@ -272,8 +272,8 @@ impl Scratch<'_> {
 /// Returns a fill or copy like this one, on scratch memory.
 fn on_scratch(operation: &Operation, kind: TransferKind, scratch: &mut Scratch<'_>) -> Result<Operation> {
     let to = scratch.of(false, kind.to)?;
-    // Rows may lie anywhere in large memory. Those of a chain lie close together, and are fewer where
-    // they are short.
+    // Rows may lie anywhere in large memory. Those of a chain lie close together, and are fewer
+    // where they are short.
     let all = kind.bytes;
     let shape = |width: u64, unit: u64| {
         let width = width.min(all / unit).max(1);

@@ -7,8 +7,8 @@
 //! ([`BoundsChecks::hold`]) instead of at each access. If it does not hold, code that checks every
 //! access runs.
 //!
-//! A pointer that a loop advances by a constant is near it too: no loop makes so many passes that it
-//! would leave the host's addresses.
+//! A pointer that a loop advances by a constant is near it too: no loop makes so many passes that
+//! it would leave the host's addresses.
 //!
 //! As in [`range`](crate::analysis::range), the analysis starts with no knowledge, and its results
 //! are valid after every pass.

@@ -1,15 +1,15 @@
 //! Finds loops that the compiler of a kernel has unrolled, to make the passes one by one.
 //!
 //! For a loop over `start..bound`, `nvcc` writes two: one that makes passes one by one until four
-//! times some number are left, and one that makes four at a time, in either order. A thread that runs
-//! alone mispredicts the ends of both if the number of passes differs from thread to thread, and often
-//! the branches around them. If the one loop does what four passes of the other do, then that can make
-//! all passes, and one branch is mispredicted.
+//! times some number are left, and one that makes four at a time, in either order. A thread that
+//! runs alone mispredicts the ends of both if the number of passes differs from thread to thread,
+//! and often the branches around them. If the one loop does what four passes of the other do, then
+//! that can make all passes, and one branch is mispredicted.
 //!
-//! That both are equal is found by executing them on [`terms`](crate::analysis::terms): pointers that
-//! advance are the same function of the number of the element in both, and the other registers have
-//! the same terms after four passes. The rest, the number of passes, is compared at run time with what
-//! the code of the kernel found.
+//! That both are equal is found by executing them on [`terms`](crate::analysis::terms): pointers
+//! that advance are the same function of the number of the element in both, and the other registers
+//! have the same terms after four passes. The rest, the number of passes, is compared at run time
+//! with what the code of the kernel found.
 
 use crate::analysis::flow::{Flow, Role, SlotSet};
 use crate::analysis::terms::{Form, State, Term, Terms};
@@ -442,8 +442,8 @@ impl<'a> Finder<'a> {
         for _ in 1..times / steps[1] {
             terms.run(&mut state, self.second.clone(), false)?;
         }
-        // What a pass of the second loop finds is the same function of the element in the next one, or
-        // what both make of it in so many passes.
+        // What a pass of the second loop finds is the same function of the element in the next one,
+        // or what both make of it in so many passes.
         let is_passed = |form: &Form| matches!(form, Form::Pass(_));
         let is_same = |slot: Slot| {
             at(&entered, slot) == at(&before, slot)

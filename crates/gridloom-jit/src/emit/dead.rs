@@ -5,8 +5,8 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
 /// Removes loads of the code's own memory whose result is not used: those of the stack and of what
-/// never changes, and some others. Computations that only these loads are for are removed too. Loads
-/// of the kernel stay, because they may fault.
+/// never changes, and some others. Computations that only these loads are for are removed too.
+/// Loads of the kernel stay, because they may fault.
 pub(super) fn remove_loads(func: &mut Function, others: &[Inst]) {
     let mut uses: SecondaryMap<Value, u32> = SecondaryMap::with_capacity(func.dfg.num_values());
     let mut unused: Vec<Inst> = Vec::new();

@@ -1,6 +1,6 @@
-//! Scattered accesses in loops over threads: over those of a group that make the access, or over all
-//! 32 of a warp. The code is as long for 32 threads as for a few, and threads that make no access
-//! cost nothing.
+//! Scattered accesses in loops over threads: over those of a group that make the access, or over
+//! all 32 of a warp. The code is as long for 32 threads as for a few, and threads that make no
+//! access cost nothing.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
@@ -414,8 +414,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits code for the threads of some bits, of which one at least is set, in a loop. The code is
-    /// given the number of the thread, in 64 bits.
+    /// Emits code for the threads of some bits, of which one at least is set, in a loop. The code
+    /// is given the number of the thread, in 64 bits.
     fn each_active(&mut self, bits: Value, code: impl FnOnce(&mut Self, Value)) {
         let (head, done): (Block, Block) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(head, I32);

@@ -114,7 +114,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Records that a register of 64 bits, just written in all threads, holds these bytes or halves.
+    /// Records that a register of 64 bits, just written in all threads, holds these bytes or
+    /// halves.
     pub(super) fn note_loaded_indices(&mut self, slot: Slot, parts: Vec<Value>) {
         if self.storage(slot) != Class::B64 {
             return;
@@ -129,8 +130,8 @@ impl Emitter<'_> {
     }
 
     /// Returns addresses in shared memory in 32 bits, if what they were computed from is known, and
-    /// vectors that are not zero where an access is outside. Whatever the operands are, the addresses
-    /// are right in the low 32 bits.
+    /// vectors that are not zero where an access is outside. Whatever the operands are, the
+    /// addresses are right in the low 32 bits.
     pub(super) fn words_of_indices(
         &mut self,
         access: Access,
@@ -171,8 +172,8 @@ impl Emitter<'_> {
         Some((words, bad))
     }
 
-    /// Returns addresses as words from one address, if they were computed so and all are near it, and
-    /// checks that address.
+    /// Returns addresses as words from one address, if they were computed so and all are near it,
+    /// and checks that address.
     pub(super) fn checked_table(
         &mut self,
         access: Access,

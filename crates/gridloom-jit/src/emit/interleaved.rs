@@ -88,8 +88,8 @@ impl Emitter<'_> {
     }
 
     /// Loads elements of all threads, of which each has a multiple of 16 bytes, in vectors that are
-    /// longer than that: `per` of them in 16 bytes. Returns them by element. Every `per`-th thread is
-    /// in one vector, so that elements move within 16 bytes only.
+    /// longer than that: `per` of them in 16 bytes. Returns them by element. Every `per`-th thread
+    /// is in one vector, so that elements move within 16 bytes only.
     pub(super) fn load_chunks(
         &mut self,
         places: &[HostAddress],

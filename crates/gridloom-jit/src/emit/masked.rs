@@ -2,9 +2,9 @@
 //!
 //! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some
 //! thread loads from the page. Otherwise the threads make it in a loop (`each_active`). Only the
-//! addresses of threads that make the access are checked. Where elements are a step apart and it is rare, the
-//! runtime makes the accesses one by one: to write them out for each thread is most of what
-//! compiling a small kernel takes.
+//! addresses of threads that make the access are checked. Where elements are a step apart and it is
+//! rare, the runtime makes the accesses one by one: to write them out for each thread is most of
+//! what compiling a small kernel takes.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
@@ -139,8 +139,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Returns whether an access of some threads is one of a row, which takes one instruction for each
-    /// vector.
+    /// Returns whether an access of some threads is one of a row, which takes one instruction for
+    /// each vector.
     pub(super) fn is_masked_row(&self, address: &Val, size: u32, elements: u32) -> bool {
         self.is_wide()
             && elements == 1

@@ -64,9 +64,9 @@ impl Emitter<'_> {
     }
 
     /// Prefetches what the next group will access, if the threads of this one access records that
-    /// follow each other and fill many lines. Such a group takes long, so that the processor does not
-    /// come to the next one by itself while it waits, and the records are accessed in parts, not in
-    /// their order.
+    /// follow each other and fill many lines. Such a group takes long, so that the processor does
+    /// not come to the next one by itself while it waits, and the records are accessed in parts,
+    /// not in their order.
     pub(super) fn prefetch_next_group(&mut self, places: &[HostAddress], writes: bool) {
         let (host, at) = places[0];
         let step = places.get(1).map_or(0, |place| place.1 - at);

@@ -1,8 +1,8 @@
 //! Loads of the fields of records, such as `in[9 * i + k]` for several `k`.
 //!
-//! Each thread has a record, and an instruction loads one word of it in each thread. Four words of a
-//! record that lie one behind the other, and are all loaded before anything is stored, are loaded at
-//! once, as by `ld.v4`. The words that later instructions load are kept until then.
+//! Each thread has a record, and an instruction loads one word of it in each thread. Four words of
+//! a record that lie one behind the other, and are all loaded before anything is stored, are loaded
+//! at once, as by `ld.v4`. The words that later instructions load are kept until then.
 
 use super::Emitter;
 use super::address::Access;
@@ -75,8 +75,8 @@ impl Emitter<'_> {
     }
 
     /// Returns where four words of a record start, one of them at an offset, that this instruction
-    /// and later ones of the block load before anything is stored. Each word is in one such chunk at
-    /// most.
+    /// and later ones of the block load before anything is stored. Each word is in one such chunk
+    /// at most.
     fn chunk_around(&self, base: Slot, offset: i64) -> Option<i64> {
         let mut offsets = Vec::new();
         for pc in self.pc..self.block_end {

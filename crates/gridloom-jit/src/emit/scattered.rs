@@ -166,7 +166,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores words, or elements of 64 bits. Of several to one place, that of the last thread stays.
+    /// Stores words, or elements of 64 bits. Of several to one place, that of the last thread
+    /// stays.
     pub(super) fn scatter_elements(
         &mut self,
         places: &Scattered,
@@ -268,8 +269,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Loads elements of one or two bytes, each with the word that it is in: that is in the same page
-    /// of memory.
+    /// Loads elements of one or two bytes, each with the word that it is in: that is in the same
+    /// page of memory.
     fn gather_narrow_elements(
         &mut self,
         places: &Scattered,

@@ -1,8 +1,8 @@
 //! The passes of a loop that was unrolled, made one by one (`analysis::unrolled`).
 //!
-//! The code is written before the branch to the first of both loops. It leaves to what follows both,
-//! or goes on to the branch if the number of passes is not what the analysis expects, or so large
-//! that others should run meanwhile. No instruction of it can leave at another place.
+//! The code is written before the branch to the first of both loops. It leaves to what follows
+//! both, or goes on to the branch if the number of passes is not what the analysis expects, or so
+//! large that others should run meanwhile. No instruction of it can leave at another place.
 
 use super::Emitter;
 use crate::analysis::flow::SlotSet;

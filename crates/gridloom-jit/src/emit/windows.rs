@@ -145,8 +145,8 @@ impl Emitter<'_> {
         found
     }
 
-    /// Returns for each vector of addresses the line of the first element, the distances of all from
-    /// its start in bytes, and the truth of all being in that line or the next.
+    /// Returns for each vector of addresses the line of the first element, the distances of all
+    /// from its start in bytes, and the truth of all being in that line or the next.
     fn windows(&mut self, places: &Scattered) -> Option<(Vec<Value>, Vec<Value>, Value)> {
         let (mut lines, mut distances, mut inside) = (Vec::new(), Vec::new(), Vec::new());
         let length = self.length.0 as i64;

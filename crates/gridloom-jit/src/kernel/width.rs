@@ -74,10 +74,10 @@ impl CompiledKernel {
 
     /// Returns the size of the largest groups whose registers fit into those of the machine.
     /// Scattered accesses that are emitted once per thread are no faster in larger groups, so these
-    /// do not help if there are many of them. Gathers and scatters are, as long as they are few. If there are only a few, beside rows of bytes, a larger group is better: a
-    /// small one would load few bytes of each row. A few accesses at known distances in shared
-    /// memory are no reason against groups of 16. Nor are a few scattered ones if a vector holds 16
-    /// words.
+    /// do not help if there are many of them. Gathers and scatters are, as long as they are few. If
+    /// there are only a few, beside rows of bytes, a larger group is better: a small one would load
+    /// few bytes of each row. A few accesses at known distances in shared memory are no reason
+    /// against groups of 16. Nor are a few scattered ones if a vector holds 16 words.
     pub(super) fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
@@ -206,8 +206,8 @@ const EACH_LOSES: i64 = 36;
 /// What vectors lose in each pass to find which threads go on.
 const PASS_LOSES: i64 = 24;
 
-/// What vectors save for a branch inside the loop that threads take differently: for a thread alone,
-/// half of those are mispredicted.
+/// What vectors save for a branch inside the loop that threads take differently: for a thread
+/// alone, half of those are mispredicted.
 const BRANCH_SAVES: i64 = 236;
 
 /// Returns what vectors save, or lose if negative, for an instruction in such a loop.
@@ -251,8 +251,8 @@ fn saved_by_vectors(flow: &Flow<'_>, native: Option<&Native>, shapes: &Uniformit
     }
 }
 
-/// Returns whether vectors access scattered elements with an instruction for each vector, where they
-/// are wide.
+/// Returns whether vectors access scattered elements with an instruction for each vector, where
+/// they are wide.
 fn is_gathered(shapes: &Uniformity, op: &Op) -> bool {
     let (operand, elements, size) = match op {
         Op::Load(load) => (&load.operand, load.destinations.len(), load.extend.size),
@@ -268,9 +268,9 @@ fn is_gathered(shapes: &Uniformity, op: &Op) -> bool {
     elements == 1 && has_size && varies && (is_far || operand.space == Space::Shared)
 }
 
-/// Returns whether most of what is in loops may be faster one thread after the other: it is in loops
-/// that threads leave at different times, and there are scattered accesses in them or vectors save
-/// less than they lose.
+/// Returns whether most of what is in loops may be faster one thread after the other: it is in
+/// loops that threads leave at different times, and there are scattered accesses in them or vectors
+/// save less than they lose.
 fn may_be_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> bool {
     let differs = |pc: Pc| {
         let guard = flow.instruction(pc).guard;
@@ -322,8 +322,9 @@ fn may_be_better_alone(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uni
     2 * alone > all
 }
 
-/// The least distance of records in bytes with which small groups are faster. The records of a group
-/// of eight fill four lines then, and those of the next group are on their way before it ends.
+/// The least distance of records in bytes with which small groups are faster. The records of a
+/// group of eight fill four lines then, and those of the next group are on their way before it
+/// ends.
 const LARGE_RECORD: u64 = 32;
 
 /// Returns where an instruction accesses memory, other than parameters, and how many elements.

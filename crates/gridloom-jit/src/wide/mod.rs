@@ -29,8 +29,8 @@ pub(crate) fn is_available() -> bool {
     longest() > 16
 }
 
-/// Returns the most bytes of a vector: 64, unless the environment says 256 or 128 bits. With no more
-/// than 16, this generator is not used.
+/// Returns the most bytes of a vector: 64, unless the environment says 256 or 128 bits. With no
+/// more than 16, this generator is not used.
 fn longest() -> usize {
     static LONGEST: OnceLock<usize> = OnceLock::new();
     *LONGEST.get_or_init(|| match std::env::var("GRIDLOOM_JIT_VECTORS").as_deref() {

@@ -416,8 +416,8 @@ pub trait IteratorMethods: IsIterator {
         Self::Item: Given<T>,
     {
         let line = with(|r| r.line_now());
-        // The sum of no numbers is the negative zero, to which adding changes nothing. Numbers of half
-        // precision are summed in single precision.
+        // The sum of no numbers is the negative zero, to which adding changes nothing. Numbers of
+        // half precision are summed in single precision.
         let zero = match T::TY {
             Ty::F32 => V::of(Operand::Imm(Ty::F32, (-0.0f32).to_bits().into())),
             Ty::F64 => V::of(Operand::Imm(Ty::F64, (-0.0f64).to_bits())),

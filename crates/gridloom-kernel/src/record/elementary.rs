@@ -12,8 +12,8 @@ use crate::record::recorder::with;
 use crate::record::value::{Scalar, V, lit};
 
 /// The functions of single precision as methods have them: on GPUs, `exp` and `exp2` use the
-/// instruction that approximates powers of two, as those of CUDA C++ do. Computed by IEEE operations
-/// alone, they take twice as many instructions.
+/// instruction that approximates powers of two, as those of CUDA C++ do. Computed by IEEE
+/// operations alone, they take twice as many instructions.
 mod single_on_device {
     use std::f32::consts::LOG2_E;
 

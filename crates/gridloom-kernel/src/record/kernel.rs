@@ -24,8 +24,8 @@ pub struct Recorded {
 static RECORDED: LazyLock<Mutex<HashMap<(TypeId, bool, Target), Arc<Recorded>>>> =
     LazyLock::new(Mutex::default);
 
-/// Returns the kernel of an instance for some devices, with its indices checked or not. `record` is called where it
-/// was not recorded before.
+/// Returns the kernel of an instance for some devices, with its indices checked or not. `record` is
+/// called where it was not recorded before.
 pub fn record_kernel(
     instance: TypeId,
     is_unchecked: bool,

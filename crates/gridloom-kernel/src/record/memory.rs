@@ -441,8 +441,8 @@ parts_of_arrays!(
     RangeFull
 );
 
-/// What a reference becomes where a function takes it: a reference to an array becomes a slice where
-/// a slice is asked for.
+/// What a reference becomes where a function takes it: a reference to an array becomes a slice
+/// where a slice is asked for.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be passed as `{To}` in device code")]
 pub trait PassedAs<To> {
     #[doc(hidden)]

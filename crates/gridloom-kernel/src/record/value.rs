@@ -23,7 +23,8 @@ pub trait Typed {
 )]
 ///
 /// # Safety
-/// The derive macro implements it. The places of a value's parts are inside the memory of the value.
+/// The derive macro implements it. The places of a value's parts are inside the memory of the
+/// value.
 pub unsafe trait KernelType: Copy + 'static + Typed<Twin = V<Self>> {
     /// The registers or the memory of a value.
     #[doc(hidden)]

@@ -163,8 +163,8 @@ impl Translator {
         self.variable(name) == Some(Variable::Closure)
     }
 
-    /// Returns whether an expression gives something to change: `&mut x`, a variable that is one, or
-    /// the items of `iter_mut`.
+    /// Returns whether an expression gives something to change: `&mut x`, a variable that is one,
+    /// or the items of `iter_mut`.
     pub(crate) fn is_mut(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Paren(paren) => self.is_mut(&paren.expr),

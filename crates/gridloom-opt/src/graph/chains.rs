@@ -1,9 +1,9 @@
 //! Chains, and loops and branches: their nodes become steps of one kernel.
 //!
 //! Rule of a chain: each node except the first depends only on the one before it, and each except
-//! the last is the only dependency of the one after it, over full edges. Every kernel can be a step,
-//! and all their blocks run at once. Then no other node can run between two of them or see the
-//! result of one without the others.
+//! the last is the only dependency of the one after it, over full edges. Every kernel can be a
+//! step, and all their blocks run at once. Then no other node can run between two of them or see
+//! the result of one without the others.
 //!
 //! The kernel has one block if every step has one. Else it has a team of blocks
 //! ([`Team`](crate::rewrite::Team)), in the outermost graph only: several blocks of a step side by

@@ -3,7 +3,8 @@
 //! Rule: a kernel depends on one other kernel only, over a full edge, and is the only node that
 //! depends on that one. Both can take instructions before their own. The second kernel first waits
 //! until the first has ended and its writes are visible (`griddepcontrol.wait`), so only its start
-//! is earlier. It reads memory with loads only, not through textures and the like. This is worthwhile if both grids fit on the device together.
+//! is earlier. It reads memory with loads only, not through textures and the like. This is
+//! worthwhile if both grids fit on the device together.
 
 use gridloom_core::graph::{Definition, EdgeKind, NodeKey};
 use gridloom_core::launch::Dim3;
@@ -19,8 +20,8 @@ pub(super) fn run(context: &mut Context<'_>, graph: &Graph) -> Result<()> {
     for &(from, to) in &edges {
         context.single(from)?.call.prefix.trigger = true;
         context.single(to)?.call.prefix.wait = true;
-        // A fault inside names its line, which the passes of a loop then no longer have in common, and
-        // which is counted from the end of the prefix.
+        // A fault inside names its line, which the passes of a loop then no longer have in common,
+        // and which is counted from the end of the prefix.
         let unrolls = !context.profile.names_faults;
         for key in [from, to] {
             let prefix = &mut context.single(key)?.call.prefix;

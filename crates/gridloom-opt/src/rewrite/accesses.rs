@@ -164,9 +164,9 @@ fn same_thread(one: &Access, at: u64, other: &Access, other_at: u64) -> bool {
     }
     let distance =
         i128::from(other_at) - i128::from(at) + i128::from(other_place.start) - i128::from(place.start);
-    // Thread `i` of one is at `stride · i`, thread `j` of the other at `stride · j + distance`. They
-    // meet if `distance - stride · (i - j)` is above `-bytes` of the other and below those of the
-    // one. The nearest threads decide.
+    // Thread `i` of one is at `stride · i`, thread `j` of the other at `stride · j + distance`.
+    // They meet if `distance - stride · (i - j)` is above `-bytes` of the other and below those of
+    // the one. The nearest threads decide.
     distance + stride >= i128::from(one.bytes) && distance - stride <= -i128::from(other.bytes)
 }
 
@@ -463,8 +463,8 @@ fn bytes(ty: ScalarType, count: usize) -> i64 {
     i64::from(ty.size()) * count as i64
 }
 
-/// Returns whether each instruction starts a piece of straight code: control may come from elsewhere
-/// than the instruction before it.
+/// Returns whether each instruction starts a piece of straight code: control may come from
+/// elsewhere than the instruction before it.
 fn starts(flow: &Flow) -> Vec<bool> {
     let mut is_start = vec![false; flow.successors.len()];
     is_start[0] = true;

@@ -1,7 +1,7 @@
 //! Where the threads of a block or warp wait for each other, and whether some may never come.
 //!
-//! In a kernel of its own, nobody waits for a thread that has exited. A thread that has finished its
-//! step of a program has not exited, so a kernel whose threads rely on that cannot be a step.
+//! In a kernel of its own, nobody waits for a thread that has exited. A thread that has finished
+//! its step of a program has not exited, so a kernel whose threads rely on that cannot be a step.
 
 use gridloom_ptx::Body;
 use gridloom_ptx::op::{BarrierKind, Instruction, Op, SyncOp, WarpOp};
@@ -33,11 +33,11 @@ impl Meeting {
 
 /// Returns whether some threads may wait for others that never come, unless those exit.
 ///
-/// Threads that a branch parts take different ways until these meet again. If one way has a meeting,
-/// the threads of the other way do not come to it. They go on, and may exit or come to another
-/// barrier while they are waited for. At a warp operation only lanes of the same warp matter. If
-/// every way to the end leads through a barrier of the whole block, the lanes that do not come wait
-/// there instead of exiting. Threads that stop the launch leave nobody waiting.
+/// Threads that a branch parts take different ways until these meet again. If one way has a
+/// meeting, the threads of the other way do not come to it. They go on, and may exit or come to
+/// another barrier while they are waited for. At a warp operation only lanes of the same warp
+/// matter. If every way to the end leads through a barrier of the whole block, the lanes that do
+/// not come wait there instead of exiting. Threads that stop the launch leave nobody waiting.
 pub(super) fn leaves_others_waiting(
     body: &Body,
     known: Known,
@@ -81,8 +81,9 @@ pub(super) fn gathers_block(instruction: &Instruction) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the answer for a kernel with the index of the thread in `%i`, the number of a loop in
-    /// `%n`, and predicates: `%p` differs between threads, `%w` between warps, `%b` between blocks.
+    /// Returns the answer for a kernel with the index of the thread in `%i`, the number of a loop
+    /// in `%n`, and predicates: `%p` differs between threads, `%w` between warps, `%b` between
+    /// blocks.
     fn leaves_with(warps_along_x: bool, text: &str) -> bool {
         let source = format!(
             ".version 8.0 .target sm_80 .address_size 64 .entry k(.param .b32 n) {{ \

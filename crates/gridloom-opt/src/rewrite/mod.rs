@@ -1,9 +1,9 @@
 //! Rewriting of kernels, from PTX to PTX.
 //!
 //! - [`block_program`], [`structured_program`] and [`team_program`]: kernels become steps of one
-//!   kernel, with barriers between them, under loops and branches. It has one block, a cluster, or as
-//!   many blocks as run at once. It has those of the widest step if no thread needs what another one
-//!   wrote.
+//!   kernel, with barriers between them, under loops and branches. It has one block, a cluster, or
+//!   as many blocks as run at once. It has those of the widest step if no thread needs what another
+//!   one wrote.
 //! - [`batch`]: independent kernels become parts of one grid.
 //! - [`choice`]: kernels of which at most one runs become one that tests a word.
 //! - [`prefixed`]: a kernel gets instructions before its own: a wait for the kernels it depends on,

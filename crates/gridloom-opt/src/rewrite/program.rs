@@ -200,8 +200,8 @@ pub fn team_program(
     Ok(Rewritten { module, name, header, slices, block, blocks: team.blocks, state, sections })
 }
 
-/// Returns whether the blocks of a team tell each other at their barrier whether a condition was set:
-/// there is one, and a loop tests it after a barrier.
+/// Returns whether the blocks of a team tell each other at their barrier whether a condition was
+/// set: there is one, and a loop tests it after a barrier.
 fn announces(team: Team, controls: &[&Control]) -> bool {
     let tests = controls.iter().filter(|control| matches!(control.test, LoopTest::Condition(_)));
     let tests: Vec<&&Control> = tests.collect();

@@ -11,8 +11,8 @@ use gridloom_ptx::op::{AtomicOp, ControlOp, MemoryOp, Op, SyncOp};
 use super::flow::Flow;
 use super::meetings::gathers_block;
 
-/// Returns for each instruction whether it is such a load. All threads must come to the same barriers
-/// in the same order.
+/// Returns for each instruction whether it is such a load. All threads must come to the same
+/// barriers in the same order.
 pub(super) fn settled_loads(body: &Body, flow: &Flow) -> Vec<bool> {
     let instructions = &body.instructions;
     let is_load = |at: usize| match &instructions[at].op {

@@ -1,5 +1,5 @@
-//! What stops a launch: traps and assertions. And what never changes: the texts of assertions and the
-//! tables of functions.
+//! What stops a launch: traps and assertions. And what never changes: the texts of assertions and
+//! the tables of functions.
 //!
 //! A thread that stops the launch never goes on, and nothing of the graph runs after it. So nobody
 //! waits for it in vain, and what follows in the text is not reached by it.
@@ -88,8 +88,8 @@ impl Stops {
     }
 }
 
-/// Returns the variables of a module that keep their initial value for ever, so that a copy serves as
-/// well. They are known inside the module only, and their addresses go nowhere but
+/// Returns the variables of a module that keep their initial value for ever, so that a copy serves
+/// as well. They are known inside the module only, and their addresses go nowhere but
 ///
 /// - to the functions that report assertions and output: texts;
 /// - to loads, if the variable belongs to a function: its tables.

@@ -60,8 +60,8 @@ pub(super) struct Known {
     pub(super) is_entry: bool,
 }
 
-/// The threads that decide alike at each instruction: those for which its guard, or what it branches
-/// on, is the same.
+/// The threads that decide alike at each instruction: those for which its guard, or what it
+/// branches on, is the same.
 pub(super) struct Uniformity(Vec<Same>);
 
 impl Uniformity {

@@ -9,7 +9,8 @@ use std::fmt::Write;
 
 use super::text::NodeText;
 
-/// The most bytes of a readable name. A mangled name can stand for one that is exponentially longer.
+/// The most bytes of a readable name. A mangled name can stand for one that is exponentially
+/// longer.
 const MOST_READABLE: usize = 16 << 10;
 
 /// What is known about a node.

@@ -4,8 +4,8 @@
 //! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with
 //! that seed; `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one
 //! that never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only
-//! these of its outermost steps. `GRIDLOOM_RANDOM_EACH_PASS=1` runs each graph with all passes of the
-//! optimiser, with each alone and with none; `GRIDLOOM_RANDOM_THREADS=16` uses several threads.
+//! these of its outermost steps. `GRIDLOOM_RANDOM_EACH_PASS=1` runs each graph with all passes of
+//! the optimiser, with each alone and with none; `GRIDLOOM_RANDOM_THREADS=16` uses several threads.
 
 pub(crate) mod build;
 mod generate;

@@ -112,8 +112,8 @@ impl Builder<'_> {
         } else if let Some(counter) = counter
             && (!outermost || self.runs == Runs::Repeatedly)
         {
-            // Each execution starts to count from 0. An outermost conditional has one execution for each
-            // launch.
+            // Each execution starts to count from 0. An outermost conditional has one execution for
+            // each launch.
             let before = self.add_fill(graph, &edges, counter, 0, 2)?;
             self.origins.push((before, origin));
             edges = Edges::full([before]);
@@ -144,8 +144,8 @@ impl Builder<'_> {
         Ok(node)
     }
 
-    /// Adds a fill to a body in which nothing runs, and returns it. Driver 580.159 lost the context about
-    /// six times as often where bodies were empty, or had only the kernel that ends a pass
+    /// Adds a fill to a body in which nothing runs, and returns it. Driver 580.159 lost the context
+    /// about six times as often where bodies were empty, or had only the kernel that ends a pass
     /// (docs/driver-quirks.md).
     fn fill_idle_body(&mut self, body: CUgraph, steps: &[Step]) -> Result<Option<CUgraphNode>> {
         if steps.iter().any(|step| !matches!(step.work, Work::Join)) {
@@ -220,9 +220,10 @@ impl Builder<'_> {
         Ok((node, SmallVec::from_slice(graphs)))
     }
 
-    /// Adds an IF that does nothing for each handle that nothing tests, because such a handle makes the
-    /// driver refuse the whole graph. They come after `last`, the last conditional of the outermost graph, and one
-    /// after the other: no conditionals of a graph may run side by side (see `add_steps`).
+    /// Adds an IF that does nothing for each handle that nothing tests, because such a handle makes
+    /// the driver refuse the whole graph. They come after `last`, the last conditional of the
+    /// outermost graph, and one after the other: no conditionals of a graph may run side by side
+    /// (see `add_steps`).
     pub(super) fn use_up_handles(&mut self, mut last: Option<CUgraphNode>) -> Result<()> {
         let untested = self.handles.iter().filter(|(condition, _)| !self.tested.contains(condition));
         for handle in untested.map(|(_, &handle)| handle).collect::<Vec<_>>() {

@@ -77,8 +77,8 @@ fn in_memory() -> Body {
 }
 
 /// Stores the value and the number of the phase, which is in shared memory. The handle is the
-/// address of two entries, of which phases use the first and the second by turns. `announcement` is a
-/// word of shared memory that says that the block set the condition, and whether to 0.
+/// address of two entries, of which phases use the first and the second by turns. `announcement` is
+/// a word of shared memory that says that the block set the condition, and whether to 0.
 fn in_phases(word: SymbolId, announcement: Option<SymbolId>) -> Body {
     let mut code = Code::default();
     let (handle, value) = code.parameters();

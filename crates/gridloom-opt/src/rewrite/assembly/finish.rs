@@ -61,7 +61,8 @@ impl Assembly {
         Ok((self.finish_with(function)?, sections))
     }
 
-    /// Returns how many instructions at the start of a kernel only compute. Nothing leads into them.
+    /// Returns how many instructions at the start of a kernel only compute. Nothing leads into
+    /// them.
     fn computing_start(&self, instructions: &[Instruction]) -> usize {
         let labels = self.body.labels.iter().map(|label| label.target);
         let pragmas = self.body.pragmas.iter().map(|pragma| pragma.at);
@@ -120,8 +121,8 @@ impl Assembly {
     }
 
     /// Returns the module with a copy of a kernel that starts with other instructions. Those that
-    /// `prefix` writes may come later. It has this many more parameters of 8 bytes, and no loads that
-    /// bypass the coherent caches.
+    /// `prefix` writes may come later. It has this many more parameters of 8 bytes, and no loads
+    /// that bypass the coherent caches.
     pub(crate) fn finish_prefixed(
         mut self,
         source: &KernelSource,

@@ -3,14 +3,14 @@
 //! The word that blocks arrive at has 64 bits. The lower half counts arrivals, as in
 //! [`grid_barrier`](super::writer). To the upper half, each block adds what its threads did to the
 //! condition since the last barrier: 0 if they did not set it, 1 if they set it to 0, 65537 for any
-//! other value. So who sees that all have arrived also sees, with the same load, how many blocks set
-//! the condition and how many of them to something else than 0. Only if these differ and are not 0,
-//! the condition has to be read in memory.
+//! other value. So who sees that all have arrived also sees, with the same load, how many blocks
+//! set the condition and how many of them to something else than 0. Only if these differ and are
+//! not 0, the condition has to be read in memory.
 //!
-//! Two words are used by turns. A block that is ahead arrives at the other one, and can come back to
-//! the first only after all have passed the other one. So the upper half stays as it is until all
-//! have seen it. A block finds out what was added by comparing it with what it was at the last turn
-//! of the word. At its start, it reads that from memory that only the end of a launch changes.
+//! Two words are used by turns. A block that is ahead arrives at the other one, and can come back
+//! to the first only after all have passed the other one. So the upper half stays as it is until
+//! all have seen it. A block finds out what was added by comparing it with what it was at the last
+//! turn of the word. At its start, it reads that from memory that only the end of a launch changes.
 
 use gridloom_ptx::op::{Compare, ConvertOp, IntArith, Order};
 use gridloom_ptx::{
@@ -140,8 +140,8 @@ impl Announced {
         asm.barrier();
     }
 
-    /// Emits reading whether the condition is 0, after the barrier of the last step. The register is
-    /// not the value of the condition, but is 0 if that is.
+    /// Emits reading whether the condition is 0, after the barrier of the last step. The register
+    /// is not the value of the condition, but is 0 if that is.
     pub(super) fn value(&self, asm: &mut Assembly) -> RegId {
         let value = asm.announced_value();
         asm.load(Space::Shared, Order::Volatile, ScalarType::U32, address(value))

@@ -86,8 +86,8 @@ impl State {
     const CONDITIONS: u32 = 16;
     /// The size of a condition: two entries with a value and a phase of 8 bytes each.
     const CONDITION_BYTES: u32 = 32;
-    /// The offsets of the words that blocks arrive at by turns if they announce a condition, each with
-    /// 8 bytes for the next launch.
+    /// The offsets of the words that blocks arrive at by turns if they announce a condition, each
+    /// with 8 bytes for the next launch.
     pub(super) const ANNOUNCED: [i64; 2] = [48, 64];
 
     /// Returns the number of words that a team needs.

@@ -70,7 +70,8 @@ enum StepBarrier {
 /// The conditions of a program of several blocks.
 ///
 /// A step that sets a condition stores the value with the number of the phase. Phases use two
-/// entries by turns, so that a block that is ahead cannot overwrite what another block has not read.
+/// entries by turns, so that a block that is ahead cannot overwrite what another block has not
+/// read.
 struct Phases {
     /// The address of the state.
     state: RegId,
@@ -335,7 +336,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Emits one step, after which all threads continue at `after`. The code does the work of `part`.
+    /// Emits one step, after which all threads continue at `after`. The code does the work of
+    /// `part`.
     fn step(&mut self, step: usize, params: ParamsAt, after: LabelId, part: PartOf) -> Result<(), String> {
         let step = &self.steps[step];
         let mut shape = Shape::Same;
@@ -619,8 +621,8 @@ fn place(asm: &mut Assembly, team: Team, all_threads: u32) -> Place {
 /// Emits the registers of a barrier of the grid.
 ///
 /// The counter changes its highest bit each time all blocks have arrived: the first block adds what
-/// the others leave to it. A block cannot miss a change, because the next one needs its own arrival.
-/// So the counter needs no reset, and may wrap around.
+/// the others leave to it. A block cannot miss a change, because the next one needs its own
+/// arrival. So the counter needs no reset, and may wrap around.
 fn grid_barrier(asm: &mut Assembly, state: RegId, leader: RegId, blocks: u32) -> StepBarrier {
     let u32s = ScalarType::U32;
     let now = asm.load_acquire(at(state, State::ARRIVALS));
