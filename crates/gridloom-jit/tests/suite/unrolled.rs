@@ -53,7 +53,7 @@ fn rest_last(signed: bool, sums: bool, [ahead, four, middle, single]: [&str; 4])
 /// Bounds of 64 rows, room for the results, and elements.
 fn rows(lengths: impl Fn(u32) -> u32, first: u32) -> Vec<u32> {
     let mut words = vec![first];
-    (0..64).for_each(|row| words.push(words[row as usize] + lengths(row)));
+    (0..64).for_each(|row| words.push(words[row as usize].wrapping_add(lengths(row))));
     words.resize(200, 0);
     words.extend((0..2000u32).map(|i| (i as f32 * 0.37 + 1.0).to_bits()));
     words
