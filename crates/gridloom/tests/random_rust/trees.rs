@@ -77,7 +77,7 @@ fn compare(device: &Device, seed: u64, program: &Program, expected: &Results, in
 }
 
 /// Seeds of programs that failed once. They run before the others.
-const FAILED_ONCE: [u64; 3] = [500_723, 502_302, 502_597];
+const FAILED_ONCE: [u64; 4] = [500_723, 502_302, 502_597, 2_003_052];
 
 #[test]
 #[allow(clippy::print_stdout, reason = "`--nocapture` asks for it")]

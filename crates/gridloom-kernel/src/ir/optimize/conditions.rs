@@ -8,6 +8,11 @@ use super::ranges::{DEPTH, values};
 use super::values::{Arg, Expr, Number, Pass};
 use crate::ir::Ty;
 
+/// The most parts of a condition that are negated one by one, and the most that are inside of each
+/// other.
+const MOST_NEGATED: usize = 1_000;
+const DEEPEST: usize = 64;
+
 fn complement(order: &str) -> Option<&'static str> {
     Some(match order {
         "setp.lt" => "setp.ge",
@@ -89,11 +94,7 @@ impl Pass<'_> {
                     ("not", "pred") => Some(inner[0]),
                     ("and" | "or", "pred") => {
                         let op = if expr.op == "and" { "or" } else { "and" };
-                        let (a, b) = (
-                            self.one("not", "pred", Ty::Bool, inner[0])?,
-                            self.one("not", "pred", Ty::Bool, inner[1])?,
-                        );
-                        self.two(op, "pred", Ty::Bool, a, b)
+                        self.negated(a, op, (inner[0], inner[1]))
                     }
                     (order, suffix) if integer_suffix(suffix).is_some() => {
                         let order = complement(order)?;
@@ -108,6 +109,40 @@ impl Pass<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Returns the negation of `a && b` as `!a || !b`, and that of `a || b` as `!a && !b`. `op` is
+    /// the instruction of the negation.
+    ///
+    /// The parts are negated likewise. Conditions share parts, so there can be exponentially many
+    /// ways down to a part: within the outermost negation, each part is negated once, and
+    /// `MOST_NEGATED` parts at most. What is `DEEPEST` parts down is negated as a whole, so that the
+    /// recursion fits the stack. The kernel does not grow beyond [`MOST`](super::MOST).
+    fn negated(&mut self, condition: Number, op: &'static str, parts: (Number, Number)) -> Option<Number> {
+        if let Some(&negation) = self.negations.get(&condition) {
+            return negation;
+        }
+        if self.negations.len() == MOST_NEGATED {
+            return None;
+        }
+        self.negations.insert(condition, None);
+        let goes_on = self.negation_depth < DEEPEST && self.can_grow(3);
+        self.negation_depth += 1;
+        let negation = if goes_on { self.negated_parts(op, parts) } else { None };
+        self.negation_depth -= 1;
+        if self.negation_depth == 0 {
+            // What is known about conditions changes from here on.
+            self.negations.clear();
+        } else {
+            self.negations.insert(condition, negation);
+        }
+        negation
+    }
+
+    fn negated_parts(&mut self, op: &'static str, (a, b): (Number, Number)) -> Option<Number> {
+        let a = self.one("not", "pred", Ty::Bool, a)?;
+        let b = self.one("not", "pred", Ty::Bool, b)?;
+        self.two(op, "pred", Ty::Bool, a, b)
     }
 
     /// Returns the condition that a number is 1 or 0 by.

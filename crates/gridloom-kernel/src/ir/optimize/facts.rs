@@ -1,10 +1,23 @@
 //! Facts about values that follow from tests: orders between values, and ranges.
 
+use std::collections::HashSet;
+
 use super::fold::{integer_suffix, number};
 use super::range::Range;
 use super::ranges::{DEPTH, values};
 use super::values::{Arg, Number, Pass};
 use crate::ir::ty::Class;
+
+/// The most ranges that are derived from one.
+const MOST_LIMITS: usize = 64;
+
+/// The range of a value, as an instruction of so many bits read it.
+struct Limit {
+    value: Number,
+    range: Range,
+    width: u32,
+    is_signed: bool,
+}
 
 /// Returns the order and its arguments of a comparison: whether `a < b`, or its opposite.
 pub(super) fn as_less(order: &str, a: Number, b: Number) -> Option<(Number, Number, bool)> {
@@ -77,25 +90,33 @@ impl Pass<'_> {
     }
 
     /// Notes that a condition has a value.
+    ///
+    /// The same follows for its parts. Conditions share parts: each part gets a value once, so that
+    /// this takes as many steps as there are parts.
     pub(super) fn assume(&mut self, condition: Number, holds: bool) {
-        if self.constant_of(condition).is_some() {
-            return;
-        }
-        self.set_truth(condition, holds);
-        if let Some((op, suffix, (a, b))) = self.same_as(condition)
-            && let Some(order) = op.strip_prefix("setp.")
-        {
-            self.assume_order(order, suffix, a, b, holds);
-        }
-        let Some(expr) = self.expr(condition) else { return };
-        let Some(args) = values(&expr.args) else { return };
-        match (&*expr.op, expr.suffix) {
-            ("not", "pred") => self.assume(args[0], !holds),
-            ("and", "pred") if holds => args.iter().for_each(|&arg| self.assume(arg, true)),
-            ("or", "pred") if !holds => args.iter().for_each(|&arg| self.assume(arg, false)),
-            (op, suffix) => {
-                if let Some(order) = op.strip_prefix("setp.") {
-                    self.assume_order(order, suffix, args[0], args[1], holds);
+        let mut assumed = HashSet::new();
+        // What comes last is next.
+        let mut left = vec![(condition, holds)];
+        while let Some((condition, holds)) = left.pop() {
+            if self.constant_of(condition).is_some() || !assumed.insert((condition, holds)) {
+                continue;
+            }
+            self.set_truth(condition, holds);
+            if let Some((op, suffix, (a, b))) = self.same_as(condition)
+                && let Some(order) = op.strip_prefix("setp.")
+            {
+                self.assume_order(order, suffix, a, b, holds);
+            }
+            let Some(expr) = self.expr(condition) else { continue };
+            let Some(args) = values(&expr.args) else { continue };
+            match (&*expr.op, expr.suffix) {
+                ("not", "pred") => left.push((args[0], !holds)),
+                ("and", "pred") if holds => left.extend(args.iter().rev().map(|&arg| (arg, true))),
+                ("or", "pred") if !holds => left.extend(args.iter().rev().map(|&arg| (arg, false))),
+                (op, suffix) => {
+                    if let Some(order) = op.strip_prefix("setp.") {
+                        self.assume_order(order, suffix, args[0], args[1], holds);
+                    }
                 }
             }
         }
@@ -141,8 +162,23 @@ impl Pass<'_> {
         }
     }
 
-    /// Notes the range of a value, as an instruction read it.
+    /// Notes the range of a value, as an instruction read it, and those that follow for what it was
+    /// computed from.
+    ///
+    /// Values share parts, and a part can get another range on each of exponentially many ways to
+    /// it. Only the first `MOST_LIMITS` are noted: fewer ranges are right as well.
     pub(super) fn limit(&mut self, value: Number, range: Range, width: u32, is_signed: bool) {
+        // What comes last is next.
+        let mut left = vec![Limit { value, range, width, is_signed }];
+        for _ in 0..MOST_LIMITS {
+            let Some(limit) = left.pop() else { return };
+            self.limit_one(limit, &mut left);
+        }
+    }
+
+    /// Notes one range, and adds those that follow to what is left.
+    fn limit_one(&mut self, Limit { value, range, width, is_signed }: Limit, left: &mut Vec<Limit>) {
+        let mut limit = |value, range, width| left.push(Limit { value, range, width, is_signed: false });
         let ty = self.ty(value);
         if range.low > range.high || !ty.is_integer() {
             return;
@@ -158,7 +194,7 @@ impl Pass<'_> {
             && let ("cvt", "u64.u32", [Arg::Value(inner)]) = (&*expr.op, expr.suffix, &expr.args[..])
             && range.is_in(Range::of_bits(32, false))
         {
-            self.limit(*inner, range, 32, false);
+            limit(*inner, range, 32);
         }
         // What it was shifted from.
         if let Some(expr) = self.expr(value)
@@ -171,7 +207,7 @@ impl Pass<'_> {
             && range.low <= most
         {
             let from = Range::new(range.low << count, ((range.high.min(most) + 1) << count) - 1);
-            self.limit(inner, from.and(Range::of_bits(width, false)), width, false);
+            limit(inner, from.and(Range::of_bits(width, false)), width);
         }
         // What it was put together from, and what a product with a number is of.
         if !is_signed
@@ -182,12 +218,12 @@ impl Pass<'_> {
             let below = Range::new(0, range.high);
             match (&*expr.op, integer_suffix(expr.suffix)) {
                 ("or", Some((of, false))) if of == width => {
-                    self.limit(one, below, width, false);
-                    self.limit(other, below, width, false);
+                    limit(other, below, width);
+                    limit(one, below, width);
                 }
                 ("mul.wide", Some((32, false))) => {
                     if let Some(times) = self.constant_of(other).filter(|&times| times > 0) {
-                        self.limit(one, Range::new(0, range.high / i128::from(times)), 32, false);
+                        limit(one, Range::new(0, range.high / i128::from(times)), 32);
                     }
                 }
                 // The one number that the sum with a number is in the range for.
@@ -195,7 +231,7 @@ impl Pass<'_> {
                     if let Some(more) = self.constant_of(other).map(|bits| number(bits, width, true)) {
                         let from = range.minus(Range::one(more));
                         if from.is_in(Range::of_bits(width, false)) {
-                            self.limit(one, from, width, false);
+                            limit(one, from, width);
                         }
                     }
                 }

@@ -33,6 +33,8 @@ mod rules;
 mod select;
 mod sink;
 mod structure;
+#[cfg(test)]
+mod tests;
 mod unroll;
 mod unroll_by_four;
 mod values;
@@ -45,7 +47,8 @@ pub(crate) use values::variables;
 /// How often the passes are repeated: each makes work for the others.
 const ROUNDS: usize = 3;
 
-/// Kernels with more statements are left as they were recorded.
+/// Kernels with more statements are left as they were recorded. Beyond this size, no loop is unrolled
+/// and no condition is negated part by part.
 const MOST: usize = 20_000;
 
 pub(crate) fn optimize(program: &mut Program) {

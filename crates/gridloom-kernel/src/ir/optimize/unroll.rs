@@ -18,6 +18,11 @@ impl Pass<'_> {
         if passes > MOST_PASSES || passes * size > MOST_STATEMENTS {
             return None;
         }
+        // The copies of the loops inside are unrolled next. Each level multiplies, so that the
+        // limit of one loop does not limit all.
+        if !self.can_grow(passes * (size + 1)) {
+            return None;
+        }
         let mut all = Vec::new();
         for _ in 0..passes {
             let end = self.new_label();

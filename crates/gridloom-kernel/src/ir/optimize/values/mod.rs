@@ -79,6 +79,8 @@ pub(super) struct Pass<'a> {
     pub(super) block: Option<[u32; 3]>,
     regs: &'a mut Vec<Ty>,
     labels: u32,
+    /// How many statements the kernel has at most, with those that this pass has added.
+    statements: usize,
     pub(super) values: Vec<Value>,
     constants: HashMap<(Ty, u64), Number>,
     known: HashMap<Expr, Number>,
@@ -95,6 +97,11 @@ pub(super) struct Pass<'a> {
     truths: HashMap<Number, bool>,
     /// Comparisons of 64 bits that have become those of 32 bits, by what they have become.
     wider: HashMap<Number, Comparison>,
+    /// The negations of the parts of the condition that is being negated. `None`: the part is
+    /// negated as a whole.
+    pub(super) negations: HashMap<Number, Option<Number>>,
+    /// How many negations are inside of each other now.
+    pub(super) negation_depth: usize,
     undo: Vec<Undo>,
     out: Vec<Stmt>,
     left: HashMap<Label, Join>,
@@ -118,6 +125,7 @@ pub(super) fn run(program: &mut Program) {
     let labels = most_label(&body) + 1;
     let mut pass = Pass::new(&mut program.regs, labels, &is_variable);
     pass.block = program.rules.block;
+    pass.statements = super::count(&body);
     let (list, _) = pass.in_list(body);
     program.body = list;
 }
@@ -174,6 +182,7 @@ impl<'a> Pass<'a> {
             block: None,
             regs,
             labels,
+            statements: 0,
             values: Vec::new(),
             constants: HashMap::new(),
             known: HashMap::new(),
@@ -187,6 +196,8 @@ impl<'a> Pass<'a> {
             refined: HashMap::new(),
             truths: HashMap::new(),
             wider: HashMap::new(),
+            negations: HashMap::new(),
+            negation_depth: 0,
             undo: Vec::new(),
             out: Vec::new(),
             left: HashMap::new(),
@@ -228,6 +239,17 @@ impl<'a> Pass<'a> {
     pub(super) fn range_of_reg(&mut self, reg: Reg) -> Range {
         let number = self.of_register(reg);
         self.range_in(number, self.ty_of(reg))
+    }
+
+    /// Returns whether the kernel may have so many statements more, and counts them if it may. Each
+    /// loop that is unrolled, and each condition that is negated, only knows its own part.
+    pub(super) fn can_grow(&mut self, statements: usize) -> bool {
+        let sum = self.statements + statements;
+        let can = sum <= super::MOST;
+        if can {
+            self.statements = sum;
+        }
+        can
     }
 
     pub(super) fn new_reg(&mut self, ty: Ty) -> Reg {

@@ -391,6 +391,7 @@ impl Pass<'_> {
         let joins = (std::mem::take(&mut self.left), std::mem::take(&mut self.continued));
         let halves = std::mem::take(&mut self.halves);
         let mark = self.undo.len();
+        let statements = self.statements;
         self.at_head(written, heads);
         self.loops += 1;
         let (_, again) = self.once(label, body.to_vec(), step.to_vec());
@@ -399,6 +400,7 @@ impl Pass<'_> {
         self.undo_to(mark);
         (self.left, self.continued) = joins;
         self.halves = halves;
+        self.statements = statements;
         self.now[..now.len()].copy_from_slice(&now);
         self.forget_new(now.len());
         self.of_reg[..of_reg.len()].copy_from_slice(&of_reg);
