@@ -396,7 +396,8 @@ impl Generator {
     }
 
     /// An access that no thread makes, near an argument that is no pointer. What compiled code
-    /// assumes about pointers does not hold then, for the others neither.
+    /// assumes about pointers does not hold then, for the others neither. No statement writes the
+    /// number of the block, which decides.
     fn nowhere(&mut self) -> Vec<String> {
         let d = self.dst("b32");
         let access = match self.random.one_in(2) {
@@ -404,7 +405,7 @@ impl Generator {
             false => format!("st.global.u32 [%td0], {d};"),
         };
         vec![
-            "setp.gt.u32 %tq, %u1, 100000;\n    ld.param.u64 %td0, [p_x];".to_owned(),
+            "setp.gt.u32 %tq, %group, 100000;\n    ld.param.u64 %td0, [p_x];".to_owned(),
             format!("mad.wide.u32 %td0, %linear, 4, %td0;\n    @%tq {access}"),
         ]
     }

@@ -6,6 +6,7 @@
 
 mod atomics;
 mod buffers;
+mod disturbance;
 mod floating;
 mod generate;
 mod integer;
@@ -132,6 +133,19 @@ fn a_program_without_approximations_has_none() {
     for seed in 0..DEFAULT_PROGRAMS {
         let text = Program::random(seed, false).text();
         assert!(!text.contains(".approx") && !text.contains(".full"), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_program_is_valid_whatever_its_registers_hold() {
+    let first = variable("GRIDLOOM_RANDOM_PTX_FROM").unwrap_or(0);
+    let count = variable("GRIDLOOM_RANDOM_PTX").unwrap_or(DEFAULT_PROGRAMS);
+    let reference = reference();
+    for seed in first..first + count {
+        let program = disturbance::disturbed(Program::random(seed, true), seed);
+        if let Err(error) = run(&reference, &program) {
+            panic!("the program of seed {seed} relies on registers: {error}\n{}", program.text());
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The temporary registers, with their types.
-const TEMPORARIES: [(&str, &str); 19] = [
+pub(crate) const TEMPORARIES: [(&str, &str); 19] = [
     ("%t0", "b32"),
     ("%t1", "b32"),
     ("%t2", "b32"),
