@@ -71,6 +71,13 @@ impl Builder {
         list.push(Stmt::SetCondition { handle, value });
     }
 
+    /// Expects that the optimised kernel is at most twice as long.
+    #[track_caller]
+    fn expect_small(self, list: Vec<Stmt>) {
+        let (before, after) = self.optimized(list);
+        assert!(after <= 2 * before, "{before} statements became {after}");
+    }
+
     /// Optimises a program. Returns how many statements it had and has.
     fn optimized(self, body: Vec<Stmt>) -> (usize, usize) {
         let mut program = Program { regs: self.regs, body, ..Program::default() };
@@ -95,8 +102,7 @@ fn each_part_of_a_condition_is_negated_once() {
     let condition = builder.shared(&mut list, ("or", "and", "pred", Ty::Bool), Builder::condition);
     let not = builder.logic(&mut list, "not", &[condition]);
     builder.keep(&mut list, not);
-    let (before, after) = builder.optimized(list);
-    assert!(after <= 2 * before, "{before} statements became {after}");
+    builder.expect_small(list);
 }
 
 #[test]
@@ -105,8 +111,7 @@ fn each_part_of_a_condition_that_was_checked_is_known_once() {
     let condition = builder.shared(&mut list, ("and", "and", "pred", Ty::Bool), Builder::condition);
     list.push(check(condition));
     builder.keep(&mut list, condition);
-    let (before, after) = builder.optimized(list);
-    assert!(after <= 2 * before, "{before} statements became {after}");
+    builder.expect_small(list);
 }
 
 #[test]
@@ -117,8 +122,7 @@ fn few_ranges_follow_from_one() {
     let is_small = builder.compute(&mut list, "setp.lt", "u32", Ty::Bool, &[value, most]);
     list.push(check(is_small));
     builder.keep(&mut list, is_small);
-    let (before, after) = builder.optimized(list);
-    assert!(after <= 2 * before, "{before} statements became {after}");
+    builder.expect_small(list);
 }
 
 #[test]
@@ -135,8 +139,7 @@ fn long_chains_of_conditions_fit_the_stack() {
     builder.keep(&mut list, not);
     list.push(check(all));
     builder.keep(&mut list, all);
-    let (before, after) = builder.optimized(list);
-    assert!(after <= 2 * before, "{before} statements became {after}");
+    builder.expect_small(list);
 }
 
 #[test]
@@ -151,8 +154,7 @@ fn long_chains_of_numbers_fit_the_stack() {
     let is_small = builder.compute(&mut list, "setp.lt", "u32", Ty::Bool, &[value, most]);
     list.push(check(is_small));
     builder.keep(&mut list, is_small);
-    let (before, after) = builder.optimized(list);
-    assert!(after <= 2 * before, "{before} statements became {after}");
+    builder.expect_small(list);
 }
 
 #[test]
