@@ -31,6 +31,9 @@ pub struct InstantiateOptions {
     /// Whether the priorities of kernel nodes are honoured.
     pub node_priority: bool,
     /// How conditionals are run.
+    ///
+    /// The environment variable `GRIDLOOM_CONDITIONALS` decides for [`ConditionalMode::Auto`]:
+    /// `auto`, `native` or `hosted`.
     pub conditional_mode: ConditionalMode,
     /// Whether the passes of every conditional are counted for [`Executable::passes`].
     ///
@@ -147,7 +150,7 @@ impl InstantiateOptions {
             auto_free_on_launch: self.auto_free_on_launch,
             upload: self.upload.as_ref().map(|stream| stream.0.clone()),
             node_priority: self.node_priority,
-            conditional_mode: self.conditional_mode,
+            conditional_mode: crate::conditional_mode::conditional_mode(self.conditional_mode)?,
             count_passes: self.count_passes,
             device_launch: self.device_launch,
             optimizer: crate::optimize::optimizer(self.optimize)?,

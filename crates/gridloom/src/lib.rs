@@ -62,6 +62,7 @@ pub mod buffer;
 pub mod callable;
 pub mod capture;
 pub mod conditional;
+mod conditional_mode;
 pub mod demo_kernels;
 mod device;
 mod edit;

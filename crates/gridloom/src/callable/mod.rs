@@ -314,7 +314,7 @@ impl<S: Specs> Inner<S> {
 
     fn instantiate_options(&self) -> Result<InstantiateOptions> {
         Ok(InstantiateOptions {
-            conditional_mode: self.options.conditional_mode,
+            conditional_mode: crate::conditional_mode::conditional_mode(self.options.conditional_mode)?,
             optimizer: crate::optimize::optimizer(Optimize::Automatic)?,
             ..InstantiateOptions::default()
         })

@@ -3,7 +3,9 @@
 use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
-use crate::support::{GraphKernels, for_each_device, for_each_mode, is_cpu, refused, warnings_of};
+use crate::support::{
+    GraphKernels, for_each_device, for_each_mode, in_own_process_with, is_cpu, refused, warnings_of,
+};
 
 #[test]
 fn a_default_is_taken_at_every_launch() {
@@ -355,6 +357,55 @@ fn where_the_host_has_to_drive_a_loop_one_warning_gives_the_reason() {
         let (executable, warnings) = warnings_of(|| graph.instantiate_with(&asked_for));
         executable?;
         assert_eq!(warnings.len(), 0, "{warnings:?}");
+        Ok(())
+    });
+}
+
+/// The variable that decides how conditionals run where the program leaves it open.
+const CONDITIONALS: &str = "GRIDLOOM_CONDITIONALS";
+
+#[test]
+fn the_environment_lets_the_host_drive_conditionals() {
+    let test = "the_environment_lets_the_host_drive_conditionals";
+    if !in_own_process_with(module_path!(), test, &[(CONDITIONALS, "hosted")]) {
+        return;
+    }
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(device);
+        let repeat = graph.repeat(3)?;
+        kernels.bump(&repeat.body(), &value, 1)?;
+        let executable = graph.instantiate()?;
+        executable.launch(&kernels.stream)?;
+        assert_eq!(read(&value)?, 3);
+        // The CPU runs every conditional itself.
+        let report = executable.report();
+        assert!(
+            report.conditionals.iter().all(|conditional| conditional.native == is_cpu(device)),
+            "{report:?}"
+        );
+        // What a program asks for counts more.
+        let auto_is_not_native = InstantiateOptions::new().conditional_mode(ConditionalMode::Native);
+        match graph.instantiate_with(&auto_is_not_native) {
+            Ok(executable) => {
+                assert!(executable.report().conditionals.iter().all(|conditional| conditional.native))
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotSupported),
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_wrong_word_in_the_environment_is_an_error_of_instantiation() {
+    let test = "a_wrong_word_in_the_environment_is_an_error_of_instantiation";
+    if !in_own_process_with(module_path!(), test, &[(CONDITIONALS, "sometimes")]) {
+        return;
+    }
+    for_each_device(|device| {
+        let says = ["GRIDLOOM_CONDITIONALS", "sometimes", "auto, native or hosted"];
+        refused(Graph::new(device).instantiate(), ErrorKind::InvalidArgument, &says);
         Ok(())
     });
 }

@@ -6,8 +6,8 @@
 mod shared;
 
 pub use shared::{
-    Bench, Gate, GraphKernels, Random, bench, data, eventually, graph_kernels, in_own_process, is_cpu,
-    random, refused, wait, warnings_of,
+    Bench, Gate, GraphKernels, Random, bench, data, eventually, graph_kernels, in_own_process,
+    in_own_process_with, is_cpu, random, refused, wait, warnings_of,
 };
 
 use crate::{interpreter, simulator};

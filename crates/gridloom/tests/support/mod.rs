@@ -18,7 +18,7 @@ pub use bench::Bench;
 pub use devices::{for_each_device, for_each_engine, for_each_gpu, for_each_mode, is_cpu};
 pub use graph_kernels::GraphKernels;
 pub use log::warnings_of;
-pub use own_process::in_own_process;
+pub use own_process::{in_own_process, in_own_process_with};
 pub use random::Random;
 pub use wait::{Gate, eventually};
 

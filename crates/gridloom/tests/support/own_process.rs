@@ -9,6 +9,12 @@ const VARIABLE: &str = "GRIDLOOM_TEST_OWN_PROCESS";
 /// it. `module` is the test's `module_path!()`.
 #[track_caller]
 pub fn in_own_process(module: &str, test: &str) -> bool {
+    in_own_process_with(module, test, &[])
+}
+
+/// As [`in_own_process`], with these variables in the environment of that process.
+#[track_caller]
+pub fn in_own_process_with(module: &str, test: &str, variables: &[(&str, &str)]) -> bool {
     if std::env::var_os(VARIABLE).is_some() {
         return true;
     }
@@ -18,6 +24,7 @@ pub fn in_own_process(module: &str, test: &str) -> bool {
     let status = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", test, "--nocapture"])
         .env(VARIABLE, "1")
+        .envs(variables.iter().copied())
         .status()
         .expect("this program starts");
     assert!(status.success(), "{status}");
