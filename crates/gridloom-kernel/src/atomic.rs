@@ -58,13 +58,15 @@ impl<T> Atomic<T> {
         unsafe { &*(std::ptr::from_mut(elements) as *const [Atomic<T>]) }
     }
 
-    /// Returns it with operations that hold for the threads of the block alone, which is faster on
-    /// some devices.
+    /// Returns the number with operations of block scope, which are faster on some devices. This
+    /// applies to memory of the block. In memory of the device, which other blocks may use, the
+    /// operations keep the scope of the device.
     pub fn block(&self) -> Scoped<'_, T> {
         Scoped(self)
     }
 
-    /// Returns it with operations that hold for other devices and the host too.
+    /// Returns the number with operations of system scope: they are atomic for other devices and the
+    /// host too.
     pub fn system(&self) -> Scoped<'_, T> {
         Scoped(self)
     }
