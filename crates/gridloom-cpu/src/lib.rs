@@ -4,15 +4,15 @@
 //!
 //! # Design choices
 //!
-//! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here.
-//!   This crate reports only what execution finds out: memory that runs out, kernels that fault,
+//! - **The core has checked.** Ranges, shapes, order and lifetimes are valid when they arrive here.
+//!   This crate reports only what execution finds: memory that runs out, kernels that fault,
 //!   callbacks that panic.
 //! - **Device memory is foreign memory.** It is accessed by address only, never by reference. See
 //!   `memory.rs`.
-//! - **Instantiation does the work.** A graph becomes flat lists of prepared operations. A replay
-//!   takes no lock and makes no allocation per node. A node without work does not appear at all.
-//! - **Threads must pay off.** Work starts on the thread that has it. It is shared once it proves
-//!   long enough to be worth waking another thread. Idle threads sleep.
+//! - **Instantiation does the work.** A graph becomes flat lists of prepared operations. A launch
+//!   takes no lock and makes no allocation per node. Nodes without work are left out.
+//! - **Threads must pay off.** Work starts on the thread that has it. Other threads take a share when
+//!   the work proves long enough to be worth waking them. Idle threads sleep.
 //! - **A failure is local.** A fault or panic fails one launch, with the node's name. Stream and
 //!   device stay usable.
 //!

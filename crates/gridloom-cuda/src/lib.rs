@@ -2,15 +2,20 @@
 //!
 //! Programs use it through the `gridloom` crate.
 //!
+//! # Design choices
+//!
 //! - **Nothing is linked.** The driver is opened at run time, and its functions are looked up by
-//!   their exact versioned names. What is missing is an error that says so.
-//! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here.
+//!   their exact versioned names. If one is missing, the error says so.
+//! - **The core has checked.** Ranges, shapes, order and lifetimes are valid when they arrive here.
 //! - **Each executable has a `CUgraph` of its own**, made from the definition in host memory. The
 //!   driver is never asked to clone, embed or edit a graph.
 //! - **Nothing is released while work may use it.** Driver objects are destroyed on one thread,
 //!   after the work that uses them has ended.
 //!
-//! # Map
+//! `docs/driver-quirks.md` in the repository lists the behaviour of drivers that this crate works
+//! around.
+//!
+//! # Modules
 //!
 //! | module | subject |
 //! |---|---|
@@ -22,9 +27,9 @@
 //! | `polling`, `context_wait` | waiting for the driver with a time limit, and for a whole context |
 //! | `turns` | work that must not run side by side |
 //! | `pools`, `host_pages` | memory that is reused and never returned to the driver |
-//! | [`release`], `in_flight` | what keeps resources alive, and where they are released |
+//! | [`release`], `in_flight` | keeping resources alive while work uses them, and releasing them |
 //! | [`interop`], `registry` | conversions from and to raw handles |
-//! | [`foreign`] | capture, by the driver, of code that Gridloom does not know |
+//! | [`foreign`] | capture of other CUDA code by the driver |
 //! | [`nvrtc`] | CUDA C++ to PTX |
 
 mod condition_ptx;

@@ -12,9 +12,9 @@
 //! This crate knows the format and no device. The crate `gridloom` makes files from graphs and graphs
 //! from files. `docs/file-format.md` in the repository describes every field.
 //!
-//! Files may come from anywhere. Reading one checks every number before it is used, refuses what is
-//! inconsistent, and allocates no more than a small multiple of the size of the file. Equal graphs
-//! make equal files.
+//! Files may come from anywhere. Reading a file checks every number before it is used, refuses an
+//! inconsistent file, and allocates no more than a small multiple of the size of the file. Equal
+//! graphs make equal files.
 //!
 //! ```
 //! use gridloom_file::{GraphFile, Limits};

@@ -1,21 +1,22 @@
-//! Kernels written in Rust: the types that they use, the form that they are recorded in, and its
-//! printing as PTX.
+//! Kernels written in Rust: their types, the form in which they are recorded, and its printing as
+//! PTX.
 //!
-//! Programs use it through the `gridloom` crate, whose attribute macros expand to what is in
+//! Programs use this crate through the `gridloom` crate, whose attribute macros expand to calls of
 //! [`record`].
 //!
 //! A kernel exists twice. On the host it is the function that the user wrote, and the types of this
-//! crate do what their names say. For a device, a second version of the function runs once, when
-//! the kernel is loaded. Its values stand for registers and record what is done with them as
-//! statements ([`ir`]). The statements are checked, optimised and printed as PTX.
+//! crate are ordinary types. For a device, a second version of the function runs once, when the
+//! kernel is loaded. Its values stand for registers and record what is done with them as statements
+//! ([`ir`]). The statements are checked, optimised and printed as PTX. The README of this crate
+//! argues why a kernel without `unsafe` accesses only its own memory and has no races.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`thread`], [`block`], [`grid`], [`warp`] | where a thread is, and what threads do together |
+//! | [`thread`], [`block`], [`grid`], [`warp`] | the position of a thread, and work that threads do together |
 //! | [`math`] | elementary functions, with the same bits on every device |
 //! | [`host`] | running kernels as host functions |
 //! | [`ir`] | the recorded form: its checks, its optimiser, its printer |
-//! | [`record`] | what the macros expand to |
+//! | [`record`] | the recorded values that the macros' code computes with |
 
 // Device code of this crate names it as that of programs does.
 extern crate self as gridloom;

@@ -1,5 +1,5 @@
-//! The attribute macros of kernels written in Rust. Use them through the `gridloom` crate, which
-//! documents them.
+//! The attribute macros of kernels written in Rust: `kernel`, `device`, `program`, and the derive
+//! macro `KernelType`. Programs use them through the `gridloom` crate, which documents them.
 
 mod derive;
 mod derive_enum;

@@ -1,9 +1,11 @@
 //! The graph optimiser: fewer and larger kernels that compute the same.
 //!
+//! Programs use it through the `gridloom` crate (`InstantiateOptions::optimize`).
+//!
 //! [`GraphOptimizer`] stands between a checked graph and the backend that compiles it. Its passes
-//! combine nodes by combining their kernels, from PTX to PTX ([`rewrite`]). The executable it
-//! returns still answers for every node that the user wrote. The README of this crate explains why
-//! results stay the same.
+//! combine nodes by combining their kernels, from PTX to PTX ([`rewrite`]). The executable that it
+//! returns still has every node that the user wrote, for changes, errors and profiles. The README of
+//! this crate argues why results stay the same.
 
 mod arguments;
 mod automatic;

@@ -1,8 +1,9 @@
 //! PTX: parsing, checking and printing NVIDIA's virtual instruction set.
 //!
-//! [`parse`] turns text into a [`Module`]: tables of typed instructions in which every name is a
-//! typed index. [`check`] finds errors in a module's types. Printing a module (`Display`) gives PTX
-//! that parses to the same module.
+//! This crate has no other part of Gridloom as a dependency; `gridloom` re-exports it as
+//! `gridloom::ptx`. [`parse`] turns text into a [`Module`]: tables of typed instructions in which
+//! every name is a typed index. [`check`] finds errors in a module's types. Printing a module
+//! (`Display`) gives PTX that parses to the same module.
 //!
 //! ```
 //! let text = ".version 8.0 .target sm_80 .address_size 64 .entry k(.param .u64 p) { ret; }";
@@ -15,7 +16,7 @@
 //!
 //! - **Unknown instructions load.** An instruction outside the model is kept as
 //!   [`op::Unsupported`]. [`Function::unsupported`] finds it before the function is executed.
-//! - **Scopes are flattened.** Names that would clash are changed.
+//! - **Scopes are flattened.** If two names would clash, one is changed.
 //! - **Everything has a position.** Spans point into [`Module::source`], so errors at any later
 //!   stage can show the line. `.loc` gives the line of the program that the PTX was compiled from.
 //! - **Hostile text is safe.** The parser is linear in the length of its input, bounded in depth,

@@ -1,8 +1,9 @@
-//! Pictures of graphs: a self-contained page, SVG, and a text tree.
+//! Pictures of graphs: a self-contained page, SVG, and a text tree. The commands `gridloom show`
+//! and `gridloom diff` use this crate.
 //!
 //! The crate works on files only and knows neither devices nor Gridloom's graphs. It reads a saved
-//! graph, the JSON of `Graph::to_json`, or the DOT of CUDA's `cuGraphDebugDotPrint`, into a
-//! [`Picture`] and draws that.
+//! graph, the JSON of `Graph::to_json`, or the DOT of CUDA's `cuGraphDebugDotPrint`, and makes a
+//! [`Picture`] of it, which it draws.
 //!
 //! ```
 //! let json = r#"{ "format": "gridloom-graph", "version": 1, "graph": {
@@ -20,7 +21,7 @@
 //! | [`picture`] | the graph as it is drawn: nodes, edges, bodies, facts |
 //! | [`json`], [`dot`], [`saved`] | the readers |
 //! | `diff` | the differences between two pictures |
-//! | `layers` | which layer a node is in, and its place there |
+//! | `layers` | the layer of each node, and its position in the layer |
 //! | `html`, `svg`, `tree`, `markup`, `colour` | the writers |
 
 mod colour;

@@ -1,6 +1,6 @@
-//! Graphs of device work: kernels, copies, fills, host calls and control flow that are described
-//! once and launched many times, on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX
-//! kernels.
+//! Graphs of device work in Rust. You describe kernels, copies, fills, host callbacks and control
+//! flow once, and launch them many times. On an NVIDIA GPU the graph becomes a CUDA graph. On any
+//! other machine the CPU runs it, with the same kernels.
 //!
 //! ```
 //! use gridloom::prelude::*;
@@ -43,9 +43,13 @@
 //! | write kernels in Rust | [`kernel`](macro@kernel) |
 //! | use kernels from PTX and CUDA C++ | [`Module`] |
 //! | say what a kernel needs of its arguments | [`contract`] |
+//! | measure | [`Event`], [`Executable::profile`] |
+//! | save a graph and run it elsewhere | [`file`], [`Graph`] |
+//! | use streams, memory and graphs of other CUDA code | `interop` (feature `cuda`) |
 //! | handle errors | [`Error`], [`ErrorKind`] |
 //!
-//! `docs/guide.md` in the repository leads from the first graph to a solver.
+//! `docs/guide.md` in the repository leads from the first graph to a solver, and `docs/safety.md`
+//! says what the `unsafe` calls require.
 //!
 //! # Features
 //!
@@ -55,8 +59,9 @@
 //! | `cuda` | yes | CUDA GPUs (`Device::cuda`), CUDA C++ through NVRTC (`Device::load_cuda`), capture of other CUDA code, `interop` |
 //! | `cudarc` | no | conversions from and to the types of the `cudarc` crate; implies `cuda` |
 //!
-//! None of them needs anything but Rust to build. A program for GPUs only saves the compile time of
-//! Cranelift with `default-features = false, features = ["cuda"]`.
+//! Building needs Rust and a C linker, whichever features are on. The CUDA driver and NVRTC are
+//! opened at run time. A program for GPUs only saves the compile time of Cranelift with
+//! `default-features = false, features = ["cuda"]`.
 
 pub mod buffer;
 pub mod callable;
@@ -427,7 +432,7 @@ pub use gridloom_macros::kernel;
 /// run one after the other.
 ///
 /// A parallel loop writes only the elements at its own index: `a[i]`, or `a[y * width + x]` if the
-/// ranges are `0..width` and `0..height`. It reads an array that it writes only at that index, and
+/// ranges are `0..width` and `0..height`. It reads the arrays that it writes only at that index, and
 /// other arrays anywhere. A pass that indexes another element fails the launch, with file and line.
 /// All arrays that a loop writes have as many elements as it has passes. A loop that changes atomic
 /// numbers alone can have any bounds.
