@@ -8,8 +8,8 @@
 //! - **One definition.** A [`Graph`] lives in host memory and is the single source of truth. Every
 //!   front end writes the same definition. Backends only read it.
 //! - **Snapshots.** Instantiation takes an immutable snapshot, a [`Definition`]. An executable
-//!   therefore sees another thread's edit completely or not at all. A snapshot is an `Arc`. While it
-//!   is alive, the next edit copies the definition.
+//!   therefore sees another thread's edit completely or not at all. A snapshot is an `Arc`. While
+//!   it is alive, the next edit copies the definition.
 //! - **The core validates, backends trust.** This crate checks every rule before it calls a
 //!   backend: handles, ranges, arity, launch limits, cycles, and the order of allocations and their
 //!   uses. A backend that meets a violated precondition has found a bug in this crate.

@@ -11,8 +11,8 @@
 //!   `memory.rs`.
 //! - **Instantiation does the work.** A graph becomes flat lists of prepared operations. A launch
 //!   takes no lock and makes no allocation per node. Nodes without work are left out.
-//! - **Threads must pay off.** Work starts on the thread that has it. Other threads take a share when
-//!   the work proves long enough to be worth waking them. Idle threads sleep.
+//! - **Threads must pay off.** Work starts on the thread that has it. Other threads take a share
+//!   when the work proves long enough to be worth waking them. Idle threads sleep.
 //! - **A failure is local.** A fault or panic fails one launch, with the node's name. Stream and
 //!   device stay usable.
 //!
