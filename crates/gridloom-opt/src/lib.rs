@@ -4,8 +4,8 @@
 //!
 //! [`GraphOptimizer`] stands between a checked graph and the backend that compiles it. Its passes
 //! combine nodes by combining their kernels, from PTX to PTX ([`rewrite`]). The executable that it
-//! returns still has every node that the user wrote, for changes, errors and profiles. The README of
-//! this crate argues why results stay the same.
+//! returns still has every node that the user wrote, for changes, errors and profiles. The README
+//! of this crate argues why results stay the same.
 
 mod arguments;
 mod automatic;

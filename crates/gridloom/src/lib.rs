@@ -432,8 +432,8 @@ pub use gridloom_macros::kernel;
 /// run one after the other.
 ///
 /// A parallel loop writes only the elements at its own index: `a[i]`, or `a[y * width + x]` if the
-/// ranges are `0..width` and `0..height`. It reads the arrays that it writes only at that index, and
-/// other arrays anywhere. A pass that indexes another element fails the launch, with file and line.
+/// ranges are `0..width` and `0..height`. It reads the arrays that it writes only at that index,
+/// and other arrays anywhere. A pass that indexes another element fails the launch, with file and line.
 /// All arrays that a loop writes have as many elements as it has passes. A loop that changes atomic
 /// numbers alone can have any bounds.
 pub use gridloom_macros::program;
