@@ -222,6 +222,7 @@ macro_rules! log {
 }
 
 /// Returns whether this thread is inside user code that a device called.
+#[inline]
 pub fn in_callback() -> bool {
     !INNERMOST.get().is_null()
 }

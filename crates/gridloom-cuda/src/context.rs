@@ -111,7 +111,8 @@ impl Context {
     /// Makes the context current on this thread until the guard goes.
     ///
     /// If it is current already, which is the usual case, nothing is pushed.
-    #[inline]
+    // Always inlined: returning the result through memory takes longer than the comparison.
+    #[inline(always)]
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
         if THREAD.get() == Thread::Ours {
             self.relax_thread();
