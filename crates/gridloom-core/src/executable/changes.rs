@@ -43,6 +43,11 @@ struct More {
 }
 
 impl Replaced {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.memory.is_empty() && self.more.is_none()
+    }
+
     fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }
@@ -53,9 +58,8 @@ impl Replaced {
 ///
 /// If an argument or operation is set twice, the last value counts.
 pub struct Changes<'a> {
-    device: &'a dyn backend::Device,
-    backend: &'a mut dyn backend::Executable,
-    current: &'a mut Current,
+    device: &'a Arc<dyn backend::Device>,
+    state: &'a mut State,
     /// The replaced operations of the definition, and in the end everything that was replaced.
     replaced: &'a mut Replaced,
     /// Whether the definition is up to date, except for changed rows of the table.
@@ -66,8 +70,6 @@ pub struct Changes<'a> {
     is_checked: bool,
     /// Whether a new operation uses memory that another executable left.
     puts_outliving: bool,
-    /// Whether any node uses such memory. The next launch reads it.
-    uses_outliving: &'a mut bool,
     is_done: bool,
 }
 
@@ -75,26 +77,25 @@ impl<'a> Changes<'a> {
     /// Makes the changes that `write` describes, or none.
     #[inline]
     pub(super) fn make<R>(
-        device: &'a dyn backend::Device,
+        device: &'a Arc<dyn backend::Device>,
         state: &'a mut State,
         replaced: &'a mut Replaced,
         write: impl FnOnce(&mut Changes<'a>) -> Result<R>,
     ) -> Result<R> {
         let mut changes = Changes {
             device,
-            backend: &mut *state.backend,
-            current: &mut state.current,
+            state,
             replaced,
             in_definition: false,
             uses_allocs: false,
             is_checked: false,
             puts_outliving: false,
-            uses_outliving: &mut state.uses_outliving,
             is_done: false,
         };
         let result = write(&mut changes)?;
         changes.finish()?;
-        *changes.uses_outliving |= changes.puts_outliving || changes.current.table.holds_outliving();
+        let is_outliving = changes.puts_outliving || changes.state.current.table.holds_outliving();
+        changes.state.uses_outliving |= is_outliving;
         Ok(result)
     }
 
@@ -176,19 +177,19 @@ impl<'a> Changes<'a> {
         write: impl FnOnce(&mut ArgWriter<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         let row = self.row(node)?;
-        if !row.table().launches(row.row, kernel) {
+        let Some(count) = row.table().count_of(row.row, kernel) else {
             return Err(row.launches_another(&**kernel));
-        }
-        let mut writer = ArgWriter { row, next: 0 };
+        };
+        let mut writer = ArgWriter { row, next: 0, count };
         write(&mut writer)?;
         writer.finish()
     }
 
     /// Replaces the operation of a node by another one of the same kind.
     pub fn operation(&mut self, node: NodeKey, operation: Operation) -> Result<()> {
-        let definition = &*self.current.definition;
+        let definition = &*self.state.current.definition;
         let Some(there) = definition.get_node(node) else { return Err(no_such_node(node)) };
-        let checker = Checker { device: self.device, graph: Some((definition, there.graph())) };
+        let checker = Checker { device: &**self.device, graph: Some((definition, there.graph())) };
         let checked = match (there.operation(), &operation) {
             (Operation::Kernel(old), Operation::Kernel(new)) => {
                 checker.check_kernel_after(old, new).and_then(|()| check_contract(new))
@@ -210,8 +211,8 @@ impl<'a> Changes<'a> {
     pub(super) fn put(&mut self, node: NodeKey, operation: Operation) {
         self.enter_definition();
         self.puts_outliving |= uses_outliving(&operation);
-        self.current.table.forget(node);
-        if let Some(there) = self.current.definition.get_mut().nodes.get_mut(node) {
+        self.state.current.table.forget(node);
+        if let Some(there) = self.state.current.definition.get_mut().nodes.get_mut(node) {
             let old = std::mem::replace(&mut there.operation, operation);
             self.replaced.more().operations.push((node, old));
         }
@@ -228,8 +229,9 @@ impl<'a> Changes<'a> {
         let mut operations: Vec<(NodeKey, Operation)> = Vec::new();
         let mut defaults = Vec::new();
         let is_whole = graph == self.root() && other == source.root();
-        let Current { definition, table } = &mut *self.current;
-        let backend = &mut *self.backend;
+        let State { current, backend, .. } = &mut *self.state;
+        let Current { definition, table } = current;
+        let backend = &mut **backend;
         if is_whole && let Some(pairs) = aligned(definition, source) {
             for (node, other) in pairs {
                 let new = source.node(other).operation();
@@ -238,8 +240,8 @@ impl<'a> Changes<'a> {
                 }
             }
         } else {
-            self.current.bring_up_to_date();
-            let Current { definition, table } = &mut *self.current;
+            current.bring_up_to_date();
+            let Current { definition, table } = current;
             let comparison = compare(definition, graph, source, other);
             if let Some(first) = comparison.topology.into_iter().next() {
                 let error = Error::new(ErrorKind::TopologyMismatch, format!("the graphs differ: {first}"));
@@ -263,7 +265,7 @@ impl<'a> Changes<'a> {
     /// Puts another default of a condition into the definition.
     fn put_default(&mut self, condition: ConditionKey, default: Option<u32>) {
         self.enter_definition();
-        if let Some(there) = self.current.definition.get_mut().conditions.get_mut(condition) {
+        if let Some(there) = self.state.current.definition.get_mut().conditions.get_mut(condition) {
             let old = std::mem::replace(&mut there.default, default);
             self.replaced.more().defaults.push((condition, old));
         }
@@ -271,35 +273,37 @@ impl<'a> Changes<'a> {
 
     /// Returns the outermost graph.
     pub(super) fn root(&self) -> GraphKey {
-        self.current.definition.root()
+        self.state.current.definition.root()
     }
 
     /// Returns the name of a node, for errors.
     pub fn label(&self, node: NodeKey) -> String {
-        self.current.definition.label(node)
+        self.state.current.definition.label(node)
     }
 
     /// Returns the definition as it was before the changes in progress.
     pub(super) fn definition(&mut self) -> &Definition {
-        self.current.get()
+        self.state.current.get()
     }
 
     /// Returns the row of a kernel node for changing.
     #[inline(always)]
     fn row(&mut self, node: NodeKey) -> Result<RowChange<'_, 'a>> {
-        let row = match self.current.table.find(node) {
+        let row = match self.state.current.table.find_to_change(node) {
             Some(row) => row,
             None => self.make_row(node)?,
         };
-        self.current.table.touch(row);
         Ok(RowChange { changes: self, row })
     }
 
     #[cold]
     fn make_row(&mut self, node: NodeKey) -> Result<RowId> {
-        let Current { definition, table } = &mut *self.current;
+        let State { current: Current { definition, table }, backend, .. } = &mut *self.state;
         match definition.get_node(node).map(|node| node.operation()) {
-            Some(Operation::Kernel(launch)) => Ok(table.make(definition, node, launch, self.backend)),
+            Some(Operation::Kernel(launch)) => {
+                table.make(definition, node, launch, &mut **backend);
+                Ok(table.find_to_change(node).expect("the row was just made"))
+            }
             Some(other) => {
                 let message = format!("a {} node launches no kernel", other.kind().name());
                 Err(Error::new(ErrorKind::InvalidArgument, message).at_node(definition.label(node)))
@@ -311,7 +315,7 @@ impl<'a> Changes<'a> {
     /// Tells the backend and commits the changes.
     #[inline]
     fn finish(&mut self) -> Result<()> {
-        let Current { definition, table } = &mut *self.current;
+        let State { current: Current { definition, table }, backend, .. } = &mut *self.state;
         if !self.is_checked
             && let Some(row) = table.broken()
         {
@@ -323,7 +327,7 @@ impl<'a> Changes<'a> {
                 self.is_done = true;
                 return Ok(());
             }
-            told = table.tell(self.backend);
+            told = table.tell(&mut **backend);
         }
         if told != Told::All {
             return self.update(told);
@@ -333,7 +337,7 @@ impl<'a> Changes<'a> {
         let memory = &mut self.replaced.memory;
         table.take_unused(memory);
         if !memory.is_empty() {
-            self.backend.keep(&memory.iter().collect::<SmallVec<[_; 4]>>());
+            backend.keep(&memory.iter().collect::<SmallVec<[_; 4]>>());
         }
         Ok(())
     }
@@ -343,10 +347,10 @@ impl<'a> Changes<'a> {
     #[cold]
     fn update(&mut self, told: Told) -> Result<()> {
         self.enter_definition();
-        let Current { definition, table } = &mut *self.current;
+        let State { current: Current { definition, table }, backend, .. } = &mut *self.state;
         let definition = definition.get_mut();
         if told == Told::Part {
-            self.backend.put_back(definition, &table.changed_nodes());
+            backend.put_back(definition, &table.changed_nodes());
         }
         let More { operations, defaults, .. } = self.replaced.more();
         table.write_to(definition, operations);
@@ -356,7 +360,7 @@ impl<'a> Changes<'a> {
             lifetimes::check(definition)?;
         }
         let conditions: Vec<ConditionKey> = defaults.iter().map(|(condition, _)| *condition).collect();
-        self.backend.update(definition, operations, &conditions)?;
+        backend.update(definition, operations, &conditions)?;
         table.leave_to_definition(true);
         self.is_done = true;
         table.take_unused(&mut self.replaced.memory);
@@ -366,14 +370,14 @@ impl<'a> Changes<'a> {
     /// Brings the definition up to date, so that operations can be replaced in it.
     fn enter_definition(&mut self) {
         if !self.in_definition {
-            self.current.bring_up_to_date();
+            self.state.current.bring_up_to_date();
             self.in_definition = true;
         }
     }
 
     #[cold]
     fn take_back(&mut self) {
-        let Current { definition, table } = &mut *self.current;
+        let Current { definition, table } = &mut self.state.current;
         if self.in_definition {
             let definition = definition.get_mut();
             // In reverse, because a node may have been changed twice.
@@ -412,38 +416,45 @@ struct RowChange<'c, 'a> {
     row: RowId,
 }
 
-impl RowChange<'_, '_> {
+impl<'a> RowChange<'_, 'a> {
+    /// Returns a copy for a call of a function that is not inlined. A value whose address is passed
+    /// on has to stay in memory; this one then stays in registers.
+    #[inline(always)]
+    fn copy(&mut self) -> RowChange<'_, 'a> {
+        RowChange { changes: self.changes, row: self.row }
+    }
+
     #[inline(always)]
     fn table(&self) -> &ArgTable {
-        &self.changes.current.table
+        &self.changes.state.current.table
     }
 
     #[inline(always)]
     fn table_mut(&mut self) -> &mut ArgTable {
-        &mut self.changes.current.table
+        &mut self.changes.state.current.table
     }
 
     fn definition(&self) -> &Definition {
-        &self.changes.current.definition
+        &self.changes.state.current.definition
     }
 
     #[inline(always)]
     fn plain(&mut self, index: usize, value: &[u8]) -> Result<()> {
-        if self.changes.current.table.set_plain(self.row, index, value) {
+        if self.changes.state.current.table.set_plain(self.row, index, value) {
             return Ok(());
         }
-        self.set((index, None), &ArgValue::plain(value))
+        self.copy().set_bytes(index, value)
     }
 
     #[inline(always)]
     fn memory(&mut self, index: usize, memory: &Region) -> Result<()> {
         if !RegionId::of(memory).is_some_and(|memory| self.table_mut().was_checked(memory)) {
-            self.check(index, |checker| checker.check_memory(memory))?;
+            self.copy().check(index, |checker| checker.check_memory(memory))?;
         }
-        if self.changes.current.table.set_memory(self.row, index, memory) {
+        if self.changes.state.current.table.set_memory(self.row, index, memory) {
             return Ok(());
         }
-        self.set((index, None), &ArgValue::Pointer(PointerValue::Region(memory.clone())))
+        self.copy().set_region(index, memory)
     }
 
     #[inline(always)]
@@ -451,7 +462,7 @@ impl RowChange<'_, '_> {
         match value {
             ArgValue::Bytes(bytes) => self.plain(index, bytes),
             ArgValue::Pointer(PointerValue::Region(region)) => self.memory(index, region),
-            ArgValue::Pointer(PointerValue::Condition(_)) => self.set((index, None), value),
+            ArgValue::Pointer(PointerValue::Condition(_)) => self.copy().set((index, None), value),
         }
     }
 
@@ -461,13 +472,23 @@ impl RowChange<'_, '_> {
         self.value(index, &value).inspect_err(|_| self.changes.replaced.more().refused_values.push(value))
     }
 
+    #[cold]
+    fn set_bytes(self, index: usize, value: &[u8]) -> Result<()> {
+        self.set((index, None), &ArgValue::plain(value))
+    }
+
+    #[cold]
+    fn set_region(self, index: usize, memory: &Region) -> Result<()> {
+        self.set((index, None), &ArgValue::Pointer(PointerValue::Region(memory.clone())))
+    }
+
     /// Writes a value into an argument or a part of it.
     #[cold]
-    fn set(&mut self, place: (usize, Option<usize>), value: &ArgValue) -> Result<()> {
+    fn set(mut self, place: (usize, Option<usize>), value: &ArgValue) -> Result<()> {
         if let ArgValue::Pointer(pointer) = value {
-            self.check(place.0, |checker| checker.check_target(pointer))?;
+            self.copy().check(place.0, |checker| checker.check_target(pointer))?;
         }
-        let Current { definition, table } = &mut *self.changes.current;
+        let Current { definition, table } = &mut self.changes.state.current;
         match table.set(self.row, launch_of(definition, table.node(self.row)), place, value) {
             Ok(uses_allocs) => {
                 self.changes.uses_allocs |= uses_allocs;
@@ -481,15 +502,15 @@ impl RowChange<'_, '_> {
     }
 
     #[inline]
-    fn check(&mut self, index: usize, check: impl FnOnce(&Checker<'_>) -> Result<()>) -> Result<()> {
+    fn check(self, index: usize, check: impl FnOnce(&Checker<'_>) -> Result<()>) -> Result<()> {
         let definition = self.definition();
         let graph = definition.node(self.table().node(self.row)).graph();
-        check(&Checker { device: self.changes.device, graph: Some((definition, graph)) })
+        check(&Checker { device: &**self.changes.device, graph: Some((definition, graph)) })
             .map_err(|error| self.refused(index, error))
     }
 
     #[cold]
-    fn refused(&mut self, index: usize, error: Error) -> Error {
+    fn refused(mut self, index: usize, error: Error) -> Error {
         self.table_mut().forget_checked();
         self.at_node(error.context(format_args!("argument {index} of {}", self.launch().kernel.name())))
     }
@@ -501,13 +522,20 @@ impl RowChange<'_, '_> {
     }
 
     #[cold]
-    fn launches_another(&self, kernel: &dyn backend::Kernel) -> Error {
+    fn launches_another(self, kernel: &dyn backend::Kernel) -> Error {
         let message = format!(
             "the node launches {}, not {}; use set_kernel to launch another kernel",
             self.launch().kernel.name(),
             kernel.name()
         );
         self.at_node(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
+    #[cold]
+    fn wrong_count(self, takes: usize, given: &str) -> Error {
+        let kernel = self.launch().kernel.name();
+        let message = format!("kernel {kernel} takes {takes} parameters, {given} arguments were given");
+        self.at_node(Error::new(ErrorKind::ParameterMismatch, message))
     }
 
     #[cold]
@@ -522,6 +550,8 @@ impl RowChange<'_, '_> {
 pub struct ArgWriter<'c, 'a> {
     row: RowChange<'c, 'a>,
     next: usize,
+    /// The number of arguments that the kernel takes.
+    count: usize,
 }
 
 impl ArgWriter<'_, '_> {
@@ -557,23 +587,15 @@ impl ArgWriter<'_, '_> {
     fn take_place(&mut self) -> Result<usize> {
         let index = self.next;
         self.next += 1;
-        if index < self.row.table().len(self.row.row) { Ok(index) } else { Err(self.wrong_count("more")) }
+        if index < self.count { Ok(index) } else { Err(self.row.copy().wrong_count(self.count, "more")) }
     }
 
     #[inline(always)]
-    fn finish(&self) -> Result<()> {
-        if self.next == self.row.table().len(self.row.row) {
-            Ok(())
-        } else {
-            Err(self.wrong_count(&self.next.to_string()))
+    fn finish(&mut self) -> Result<()> {
+        if self.next == self.count {
+            return Ok(());
         }
-    }
-
-    #[cold]
-    fn wrong_count(&self, given: &str) -> Error {
-        let (kernel, takes) = (self.row.launch().kernel.name(), self.row.table().len(self.row.row));
-        let message = format!("kernel {kernel} takes {takes} parameters, {given} arguments were given");
-        self.row.at_node(Error::new(ErrorKind::ParameterMismatch, message))
+        Err(self.row.copy().wrong_count(self.count, &self.next.to_string()))
     }
 }
 

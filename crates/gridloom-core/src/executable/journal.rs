@@ -1,6 +1,6 @@
 //! The old contents of changed rows of the argument table, so that changes can be undone.
 
-use super::row::{Pointer, Pointers, Row};
+use super::row::{NONE, Pointer, Pointers, Row};
 use crate::memory::RegionId;
 use crate::speed::FEW_BYTES;
 
@@ -42,12 +42,44 @@ pub(super) struct Journal {
     pub(super) pointers: Vec<OldPointers>,
     /// The memory that was checked last.
     pub(super) checked: Option<RegionId>,
+    /// Whether a record needs a check.
+    pub(super) needs_check: bool,
 }
 
 impl Journal {
+    /// Notes that the contract of a row's kernel has to be checked.
+    #[inline]
+    pub(super) fn require_check(&mut self, record: u32) {
+        self.records[record as usize].needs_check = true;
+        self.needs_check = true;
+    }
+
+    /// Records the contents of a row before its first change.
+    #[inline(always)]
+    pub(super) fn record(&mut self, number: usize, row: &mut Row) {
+        if row.record == NONE {
+            row.record = self.records.len() as u32;
+            let spilled = self.bytes.len() as u32;
+            let bytes = match row.bytes.short() {
+                Some(bytes) => *bytes,
+                None => self.spill(&row.bytes),
+            };
+            let row = number as u32;
+            self.records.push(Record { row, bytes, spilled, has_pointers: false, needs_check: false });
+        }
+    }
+
+    /// Records a pointer, with its index, before it is replaced in a row with a record. The journal
+    /// takes over its use of memory.
+    #[inline]
+    pub(super) fn record_pointer(&mut self, (row, record): (usize, u32), (index, old): (u32, Pointer)) {
+        self.records[record as usize].has_pointers = true;
+        self.pointers.push(OldPointers { row: row as u32, old: Old::One(index, old) });
+    }
+
     /// Records bytes that do not fit in a record.
     #[cold]
-    pub(super) fn spill(&mut self, bytes: &[u8]) -> [u8; FEW_BYTES] {
+    fn spill(&mut self, bytes: &[u8]) -> [u8; FEW_BYTES] {
         self.bytes.extend_from_slice(bytes);
         [0; FEW_BYTES]
     }

@@ -16,8 +16,9 @@ use crate::speed::ArgBytes;
 /// The target of eight bytes of an argument.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Target {
-    /// Memory that exists independently of graphs. The pool holds it.
-    Memory { region: RegionId, entry: PoolEntry },
+    /// Memory that exists independently of graphs. The pool holds it. Another executable may free
+    /// it meanwhile if it is memory that one left (`outlives`).
+    Memory { region: RegionId, entry: PoolEntry, outlives: bool },
     /// Memory of an alloc node.
     AllocNode { node: NodeKey, offset: u64, bytes: u64 },
     /// A condition.
@@ -229,10 +230,11 @@ impl MemoryPool {
     pub(super) fn pointer(&mut self, pointer: &PointerArg) -> Pointer {
         let target = match &pointer.value {
             PointerValue::Region(region) => match &region.base {
-                Base::Allocation(allocation) => Target::Memory {
-                    region: RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes),
-                    entry: self.add_use(allocation),
-                },
+                Base::Allocation(allocation) => {
+                    let place = Arc::as_ptr(allocation).cast();
+                    let entry = self.add_use(allocation);
+                    self.target(RegionId::new(place, region.offset, region.bytes), entry)
+                }
                 Base::AllocNode(node) => {
                     Target::AllocNode { node: *node, offset: region.offset, bytes: region.bytes }
                 }
@@ -243,11 +245,17 @@ impl MemoryPool {
         Pointer { index: pointer.index, offset: pointer.offset, target }
     }
 
+    /// Returns the target of an argument that is a part of an allocation.
+    #[inline]
+    pub(super) fn target(&self, region: RegionId, entry: PoolEntry) -> Target {
+        Target::Memory { region, entry, outlives: self.outlives(entry) }
+    }
+
     /// Converts back to an argument of a launch.
     pub(super) fn pointer_arg(&self, pointer: &Pointer) -> PointerArg {
         let region = |base, offset, bytes| PointerValue::Region(Region { base, offset, bytes });
         let value = match pointer.target {
-            Target::Memory { region: id, entry } => {
+            Target::Memory { region: id, entry, .. } => {
                 region(Base::Allocation(Arc::clone(self.allocation(entry))), id.offset(), id.bytes())
             }
             Target::AllocNode { node, offset, bytes } => region(Base::AllocNode(node), offset, bytes),

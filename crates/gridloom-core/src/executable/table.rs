@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::journal::{Journal, Old, OldPointers, Record};
+use super::journal::{Journal, Old, OldPointers};
 use super::memory_pool::MemoryPool;
 use super::row::{ArgSlot, Holds, NONE, Pointer, Row, Target, identity, write_at};
 use crate::backend::{self, Allocation};
@@ -84,44 +84,32 @@ impl ArgTable {
         self.rows[row].node
     }
 
-    /// Returns whether the node of a row launches this kernel.
-    #[inline]
-    pub(super) fn launches(&self, row: RowId, kernel: &Arc<dyn backend::Kernel>) -> bool {
-        self.rows[row].kernel == identity(kernel)
-    }
-
-    /// Returns the number of arguments of a row.
-    #[inline]
-    pub(super) fn len(&self, row: RowId) -> usize {
-        self.rows[row].slots.len()
-    }
-
-    /// Records the contents of a row before its first change.
+    /// Returns the row of a node for changing, if it has a valid one, and records its contents before
+    /// its first change.
     #[inline(always)]
-    pub(super) fn touch(&mut self, row: RowId) {
-        let (number, row) = (row as u32, &mut self.rows[row]);
-        if row.record == NONE {
-            let journal = &mut self.journal;
-            row.record = journal.records.len() as u32;
-            let spilled = journal.bytes.len() as u32;
-            let bytes = match row.bytes.short() {
-                Some(bytes) => *bytes,
-                None => journal.spill(&row.bytes),
-            };
-            let record = Record { row: number, bytes, spilled, has_pointers: false, needs_check: false };
-            journal.records.push(record);
-        }
+    pub(super) fn find_to_change(&mut self, node: NodeKey) -> Option<RowId> {
+        let number = (*self.numbers.get(node.index())? as usize).wrapping_sub(1);
+        let row = self.rows.get_mut(number).filter(|row| row.is_current && row.node == node)?;
+        self.journal.record(number, row);
+        Some(number)
+    }
+
+    /// Returns the number of arguments of a row, if its node launches this kernel.
+    #[inline]
+    pub(super) fn count_of(&self, row: RowId, kernel: &Arc<dyn backend::Kernel>) -> Option<usize> {
+        let row = &self.rows[row];
+        (row.kernel == identity(kernel)).then(|| row.slots.len())
     }
 
     /// Replaces a plain value by another one of the same size. Returns `false`, and changes
-    /// nothing, if the argument is not a plain value of this size. The row must be touched.
+    /// nothing, if the argument is not a plain value of this size. The row must be recorded.
     #[inline(always)]
     pub(super) fn set_plain(&mut self, row: RowId, index: usize, value: &[u8]) -> bool {
         let row = &mut self.rows[row];
         match row.slots.get(index) {
             Some(slot) if slot.size as usize == value.len() && slot.holds == Holds::Value => {
                 if slot.is_checked {
-                    self.journal.records[row.record as usize].needs_check = true;
+                    self.journal.require_check(row.record);
                 }
                 write_at(&mut row.bytes, slot.offset as usize, value);
                 true
@@ -137,7 +125,7 @@ impl ArgTable {
         let row = &self.rows[row];
         match row.slots.get(index).map(|slot| slot.holds) {
             Some(Holds::Pointer(pointer)) => match row.pointers[pointer as usize].target {
-                Target::Memory { region, entry } => region == memory && !self.pool.outlives(entry),
+                Target::Memory { region, outlives, .. } => region == memory && !outlives,
                 _ => false,
             },
             _ => false,
@@ -145,40 +133,33 @@ impl ArgTable {
     }
 
     /// Replaces the address of memory by that of other, checked memory. Returns `false`, and
-    /// changes nothing, if the argument is not such an address. The row must be touched.
+    /// changes nothing, if the argument is not such an address. The row must be recorded.
     #[inline]
-    pub(super) fn set_memory(&mut self, row: RowId, index: usize, memory: &Region) -> bool {
-        let there = &self.rows[row];
-        let Some(&ArgSlot { offset, holds: Holds::Pointer(pointer), .. }) = there.slots.get(index) else {
+    pub(super) fn set_memory(&mut self, number: RowId, index: usize, memory: &Region) -> bool {
+        let ArgTable { rows, pool, journal, .. } = self;
+        let row = &mut rows[number];
+        let Some(&ArgSlot { offset, holds: Holds::Pointer(pointer), .. }) = row.slots.get(index) else {
             return false;
         };
+        let there = &mut row.pointers[pointer as usize];
         let (Target::Memory { region: old, .. }, Some(region), Base::Allocation(allocation)) =
-            (there.pointers[pointer as usize].target, RegionId::of(memory), &memory.base)
+            (&there.target, RegionId::of(memory), &memory.base)
         else {
             return false;
         };
-        if old.bytes() != region.bytes() || there.checks_places {
-            self.journal.records[there.record as usize].needs_check = true;
+        if old.bytes() != region.bytes() || row.checks_places {
+            journal.require_check(row.record);
         }
-        let entry = self.pool.add_use(allocation);
-        let address = self.pool.address(entry).wrapping_add(memory.offset);
-        self.replace_pointer(row, u32::from(pointer), Target::Memory { region, entry });
-        write_at(&mut self.rows[row].bytes, offset as usize, &address.to_ne_bytes());
+        let entry = pool.add_use(allocation);
+        let address = pool.address(entry).wrapping_add(memory.offset);
+        journal.record_pointer((number, row.record), (u32::from(pointer), *there));
+        there.target = pool.target(region, entry);
+        write_at(&mut row.bytes, offset as usize, &address.to_ne_bytes());
         true
     }
 
-    /// Replaces the target of a pointer. The journal takes over the use of the old one.
-    #[inline]
-    fn replace_pointer(&mut self, row: RowId, number: u32, target: Target) {
-        let there = &mut self.rows[row];
-        let pointer = &mut there.pointers[number as usize];
-        self.journal.records[there.record as usize].has_pointers = true;
-        self.journal.pointers.push(OldPointers { row: row as u32, old: Old::One(number, *pointer) });
-        pointer.target = target;
-    }
-
     /// Writes a checked value at byte `offset` of an argument, or over the whole argument if
-    /// `offset` is `None`. Checks count and sizes. The row must be touched. `launch` is the row's
+    /// `offset` is `None`. Checks count and sizes. The row must be recorded. `launch` is the row's
     /// launch in the definition. Returns whether the row now refers to memory of an alloc node that
     /// it did not refer to before.
     #[cold]
@@ -205,8 +186,8 @@ impl ArgTable {
         let pointers = args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect();
         let number = row as u32;
         let row = &mut self.rows[row];
-        let record = &mut self.journal.records[row.record as usize];
-        (record.has_pointers, record.needs_check) = (true, true);
+        self.journal.records[row.record as usize].has_pointers = true;
+        self.journal.require_check(row.record);
         let old = Old::All(Box::new(std::mem::replace(&mut row.pointers, pointers)));
         self.journal.pointers.push(OldPointers { row: number, old });
         row.bytes.copy_from_slice(&args.bytes);
@@ -217,8 +198,8 @@ impl ArgTable {
     /// Takes over the arguments of a checked launch. Returns `false`, and changes nothing, if more
     /// than the arguments differs.
     #[inline]
-    pub(super) fn take_arguments(&mut self, row: RowId, launch: &KernelOp) -> bool {
-        let there = &self.rows[row];
+    pub(super) fn take_arguments(&mut self, number: RowId, launch: &KernelOp) -> bool {
+        let there = &self.rows[number];
         let args = &launch.args;
         let is_alike = there.is_simple
             && there.kernel == identity(&launch.kernel)
@@ -239,18 +220,18 @@ impl ArgTable {
         if !is_moved && there.bytes[..] == args.bytes[..] {
             return true;
         }
-        self.touch(row);
-        let record = self.rows[row].record as usize;
-        self.journal.records[record].needs_check = true;
+        let row = &mut self.rows[number];
+        self.journal.record(number, row);
+        self.journal.require_check(row.record);
         if is_moved {
-            for (number, given) in (0..).zip(&args.pointers) {
-                if !self.rows[row].pointers[number as usize].target.is(&given.value) {
-                    let target = self.pool.pointer(given).target;
-                    self.replace_pointer(row, number, target);
+            for ((index, pointer), given) in (0..).zip(&mut row.pointers).zip(&args.pointers) {
+                if !pointer.target.is(&given.value) {
+                    self.journal.record_pointer((number, row.record), (index, *pointer));
+                    pointer.target = self.pool.pointer(given).target;
                 }
             }
         }
-        self.rows[row].bytes.copy_from_slice(&args.bytes);
+        row.bytes.copy_from_slice(&args.bytes);
         true
     }
 
@@ -278,6 +259,9 @@ impl ArgTable {
     /// was kept before, so rows are skipped if nothing changed that it depends on.
     #[inline]
     pub(super) fn broken(&self) -> Option<RowId> {
+        if !self.journal.needs_check {
+            return None;
+        }
         let records = self.journal.records.iter();
         let changed = records.filter(|record| record.needs_check && record.row != NONE);
         changed.map(|record| record.row as RowId).find(|&row| {
@@ -480,6 +464,7 @@ impl ArgTable {
         self.journal.records.clear();
         self.journal.bytes.clear();
         self.journal.checked = None;
+        self.journal.needs_check = false;
     }
 
     fn forget_old_pointers(&mut self) {

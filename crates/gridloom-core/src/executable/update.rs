@@ -64,7 +64,13 @@ impl Executable {
         // Declared before the lock, and so dropped after the lock is released.
         let mut replaced = Replaced::default();
         let mut state = self.lock("change of an executable")?;
-        Changes::make(&*self.device, &mut state, &mut replaced, write)
+        let made = Changes::make(&self.device, &mut state, &mut replaced, write);
+        drop(state);
+        if replaced.is_empty() {
+            // Most changes replace plain values only. Dropping the empty lists takes two calls.
+            std::mem::forget(replaced);
+        }
+        made
     }
 
     /// Makes changes as [`change`](Executable::change) does, without locking. Replaced values go to
@@ -75,7 +81,7 @@ impl Executable {
         replaced: &mut Replaced,
         write: impl FnOnce(&mut Changes<'_>) -> Result<R>,
     ) -> Result<R> {
-        Changes::make(&*self.device, self.state.get_mut(), replaced, write)
+        Changes::make(&self.device, self.state.get_mut(), replaced, write)
     }
 
     /// Replaces the operations of several nodes by others of the same kinds. On failure nothing
