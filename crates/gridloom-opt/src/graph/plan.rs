@@ -320,11 +320,15 @@ impl Context<'_> {
 
     /// Returns new words of the plan's memory, or `None` if there are none left.
     pub(crate) fn words(&mut self, values: &[u64]) -> Result<Option<Region>> {
-        let memory = match &mut self.memory {
+        Ok(self.memory()?.words(values))
+    }
+
+    fn memory(&mut self) -> Result<&mut PlanMemory> {
+        let memory = match self.memory.take() {
             Some(memory) => memory,
-            None => self.memory.insert(PlanMemory::new(&*self.device)?),
+            None => PlanMemory::new(&*self.device)?,
         };
-        Ok(memory.words(values))
+        Ok(self.memory.insert(memory))
     }
 
     /// Makes every launch start with the initial values of all words, if `is_needed`.
@@ -521,7 +525,7 @@ impl Context<'_> {
         }
         let mut state = None;
         if let Some(needed) = rewritten.state {
-            let Some(words) = self.words(&vec![0; needed.words as usize])? else {
+            let Some(words) = self.memory()?.state(needed.words) else {
                 return Ok(Err("there is no memory left for its conditions".into()));
             };
             // A launch that was cancelled leaves it in any state.

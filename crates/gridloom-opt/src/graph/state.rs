@@ -11,8 +11,10 @@ use gridloom_core::backend::{Allocation, Device};
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{MemcpyOp, Operation};
 
+use crate::rewrite::State;
+
 /// The most bytes of one plan.
-const MAX_BYTES: u64 = 64 << 10;
+const MAX_BYTES: u64 = 256 << 10;
 
 /// A word that was set carries this mark beside its 32-bit value.
 pub(crate) const MARK: u64 = 1 << 32;
@@ -37,10 +39,21 @@ impl PlanMemory {
 
     /// Returns new words with these initial values, or `None` if there is no memory left.
     pub(crate) fn words(&mut self, values: &[u64]) -> Option<Region> {
-        let (offset, bytes) = (self.initial.len() as u64, 8 * values.len() as u64);
+        self.place(values, 8)
+    }
+
+    /// Returns new words with zeros for the state of a program.
+    pub(crate) fn state(&mut self, words: u32) -> Option<Region> {
+        self.place(&vec![0; words as usize], State::ALIGN.into())
+    }
+
+    fn place(&mut self, values: &[u64], align: u64) -> Option<Region> {
+        let offset = (self.initial.len() as u64).next_multiple_of(align);
+        let bytes = 8 * values.len() as u64;
         if offset + bytes > MAX_BYTES {
             return None;
         }
+        self.initial.resize(offset as usize, 0);
         self.initial.extend(values.iter().flat_map(|value| value.to_le_bytes()));
         Some(Region { base: Base::Allocation(self.memory.clone()), offset, bytes })
     }

@@ -11,7 +11,7 @@ mod unroll;
 use std::sync::Arc;
 
 use gridloom_ptx::{
-    Body, Item, Linkage, LocalVarId, Module, ScalarType, Span, Symbol, SymbolId, VarSpace, Variable, Version,
+    Body, Item, Linkage, LocalVarId, Module, RegId, ScalarType, Span, Symbol, SymbolId, VarSpace, Variable, Version,
 };
 use rustc_hash::FxHashMap;
 
@@ -62,6 +62,8 @@ pub(crate) struct Assembly {
     conditions: Conditions,
     condition_setter: Option<SymbolId>,
     condition_words: Option<SymbolId>,
+    /// The register with the number of the phase, if conditions are set in phases.
+    pub(crate) phase: Option<RegId>,
     /// Words in shared memory, by name.
     shared_words: Vec<(&'static str, SymbolId)>,
     slots: Option<Slots>,
@@ -96,6 +98,7 @@ impl Assembly {
             conditions,
             condition_setter: None,
             condition_words: None,
+            phase: None,
             shared_words: Vec::new(),
             slots: None,
             condition_count: 0,

@@ -148,7 +148,7 @@ pub fn team_program(
         layout.place(u64::from(Looping::BYTES) * controls.len() as u64, 8)?;
     }
     let announces = announces(team, &controls);
-    let state = match State::words(team, conditions as u32, announces) {
+    let state = match State::words(team, conditions as u32) {
         0 => None,
         words => Some(State { at: layout.place(8, 8)? as u32, words }),
     };

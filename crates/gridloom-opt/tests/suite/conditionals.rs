@@ -9,7 +9,7 @@ use gridloom_core::op::{
 };
 use gridloom_core::{Condition, ErrorKind, Graph, Node, Stream};
 use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
-use gridloom_opt::{GraphOptimizer, Optimization, Optimizations};
+use gridloom_opt::{GraphOptimizer, Optimization, Optimizations, Profile};
 use std::sync::Arc;
 
 use crate::graphs::{FEW_GPU, GPU, Kernels, WIDE_GPU, fill, only, optimized, optimized_for, pointer, value};
@@ -419,6 +419,7 @@ fn blocks_that_wait_for_each_other_decide_as_whoever_set_the_condition_last() {
                 (WIDE_GPU, 5, 3, true),
                 (WIDE_GPU, 5, 4, false),
                 (WIDE_GPU, 8, 9, true),
+                (Profile { resident_blocks: 16, ..WIDE_GPU }, 13, 4, true),
                 (FEW_GPU, 3, 4, true),
                 (FEW_GPU, 4, 5, false),
             ] {

@@ -11,11 +11,13 @@ const LIMIT: u32 = 32_764;
 const KERNELS: &str = include_str!("kernels.ptx");
 
 /// Teams for five blocks of 32 threads.
-const TEAMS: [Team; 4] = [
+const TEAMS: [Team; 5] = [
     Team { blocks: 1, slots: 5, shared: 0, barrier: TeamBarrier::Block },
     Team { blocks: 5, slots: 1, shared: 0, barrier: TeamBarrier::Grid },
     Team { blocks: 3, slots: 2, shared: 0, barrier: TeamBarrier::Grid },
     Team { blocks: 4, slots: 3, shared: 0, barrier: TeamBarrier::Grid },
+    // Several blocks arrive at each counter of the barrier, and at some one more than at others.
+    Team { blocks: 19, slots: 1, shared: 0, barrier: TeamBarrier::Grid },
 ];
 
 fn words(values: &[u32]) -> Vec<u8> {

@@ -6,7 +6,7 @@ use gridloom_ptx::op::{
     SyncOp,
 };
 use gridloom_ptx::{
-    Address, AddressBase, Dim, DimSpecial, Guard, Imm, Label, LabelId, Operand, ParamId, RegId, ScalarType,
+    Address, AddressBase, Dim, DimSpecial, Guard, Imm, Label, LabelId, Operand, ParamId, PredOperand, RegId, ScalarType,
     Space, Span, SpecialReg, VarRef, Version,
 };
 use smallvec::smallvec;
@@ -243,6 +243,28 @@ impl Assembly {
     pub(crate) fn store_volatile(&mut self, space: Space, ty: ScalarType, addr: Address, src: Operand) {
         let access = Box::new(access(space, Order::Volatile, addr));
         self.emit(MemoryOp::St { ty, srcs: smallvec![src], access });
+    }
+
+    /// Emits such a store for the threads in which a predicate is true.
+    pub(crate) fn store_volatile_if(
+        &mut self,
+        reg: RegId,
+        space: Space,
+        ty: ScalarType,
+        addr: Address,
+        src: Operand,
+    ) {
+        let access = Box::new(access(space, Order::Volatile, addr));
+        let guard = Some(Guard { reg, negated: false });
+        self.emit_if(guard, MemoryOp::St { ty, srcs: smallvec![src], access });
+    }
+
+    /// Returns `a` where a predicate is true, and else `b`.
+    pub(crate) fn select(&mut self, reg: RegId, a: Operand, b: Operand) -> RegId {
+        let dst = self.register(ScalarType::B32);
+        let cond = PredOperand::Reg { reg, negated: false };
+        self.emit(CompareOp::Selp { ty: ScalarType::B32, dst, a, b, cond });
+        dst
     }
 
     /// Computes `a · by + plus` in 64 bits.

@@ -101,10 +101,14 @@ impl Assembly {
         let waits = how.coherent && source.facts().async_copies;
         let end = waits.then(|| self.label());
         let block = how.block.map(|block| block.map(|extent| self.mov(ScalarType::U32, int(extent.into()))));
+        let condition_arguments = self.condition_arguments(source);
         let mut starts = Vec::with_capacity(body.instructions.len() + 1);
         let last = body.instructions.len().saturating_sub(1);
         for (at, original) in body.instructions.iter().enumerate() {
             starts.push(self.body.instructions.len() as u32);
+            if self.sets_condition_here(source.module(), original, &condition_arguments, first_register) {
+                continue;
+            }
             let mut instruction = Instruction { location: None, span: Span::default(), ..original.clone() };
             if let Op::Control(ControlOp::Ret { .. } | ControlOp::Exit) = instruction.op {
                 match how.after {

@@ -110,22 +110,21 @@ impl Announced {
         let carry = asm.shr(word.turn.into(), 31);
         let difference = asm.arith(IntArith::Sub, u32s, difference.into(), carry.into());
         asm.set(u32s, word.upper, upper.into());
-        let unset = asm.compare(Compare::Eq, u32s, difference.into(), int(0));
-        asm.branch_if(unset, false, done);
         let setters = asm.and(difference.into(), 0xffff);
         let nonzero = asm.shr(difference.into(), 16);
-        let now = asm.mov(u32s, int(0));
-        let to_zero = asm.compare(Compare::Eq, u32s, nonzero.into(), int(0));
-        asm.branch_if(to_zero, false, store);
-        asm.set(u32s, now, int(1));
-        let all = asm.compare(Compare::Eq, u32s, nonzero.into(), setters.into());
-        asm.branch_if(all, false, store);
+        // Few instructions: the blocks wait for them in every pass.
+        let is_set = asm.compare(Compare::Ne, u32s, setters.into(), int(0));
+        let is_nonzero = asm.compare(Compare::Ne, u32s, nonzero.into(), int(0));
+        let now = asm.select(is_nonzero, int(1), int(0));
+        let agreeing = asm.select(is_nonzero, setters.into(), int(0));
+        let agree = asm.compare(Compare::Eq, u32s, nonzero.into(), agreeing.into());
+        asm.branch_if(agree, false, store);
         let half = asm.and_wide(phase.into(), 1);
         let entry = asm.mul_add(half, 16, entries);
         let latest = asm.load(Space::Global, Order::Weak, u32s, at(entry, 0));
         asm.set(u32s, now, latest.into());
         asm.place(store);
-        asm.store_volatile(Space::Shared, u32s, address(value), now.into());
+        asm.store_volatile_if(is_set, Space::Shared, u32s, address(value), now.into());
         asm.place(done);
         asm.xor_to(word.turn, word.turn.into(), int(TURN));
         for (one, two, ty) in [

@@ -78,26 +78,27 @@ pub struct State {
 }
 
 impl State {
+    /// The alignment. What blocks wait for is apart from what they store, so that they do not share
+    /// a line of a cache, for which the stores would wait.
+    pub(crate) const ALIGN: u32 = 128;
     /// The offset of the counter of arrivals, of 4 bytes.
     pub(super) const ARRIVALS: i64 = 0;
-    /// The offset of the number of the last phase, of 8 bytes.
-    pub(super) const PHASE: i64 = 8;
-    /// The offset of the first condition.
-    const CONDITIONS: u32 = 16;
-    /// The size of a condition: two entries with a value and a phase of 8 bytes each.
-    const CONDITION_BYTES: u32 = 32;
     /// The offsets of the words that blocks arrive at by turns if they announce a condition, each
     /// with 8 bytes for the next launch.
-    pub(super) const ANNOUNCED: [i64; 2] = [48, 64];
-
+    pub(super) const ANNOUNCED: [i64; 2] = [0, 16];
+    /// The offset of the number of the last phase, of 8 bytes.
+    pub(super) const PHASE: i64 = Self::ALIGN as i64;
+    /// The offset of the first condition.
+    const CONDITIONS: u32 = Self::ALIGN + 16;
+    /// The size of a condition: two entries with a value and a phase of 8 bytes each.
+    const CONDITION_BYTES: u32 = 32;
     /// Returns the number of words that a team needs.
-    pub(super) fn words(team: Team, conditions: u32, announces: bool) -> u32 {
+    pub(super) fn words(team: Team, conditions: u32) -> u32 {
         match (team.barrier, team.blocks) {
-            (TeamBarrier::Grid, _) if announces => 10,
-            (TeamBarrier::Grid, _) => (Self::CONDITIONS + conditions * Self::CONDITION_BYTES) / 8,
+            (TeamBarrier::Grid, _) => Self::condition(conditions) / 8,
             (_, 1) => 0,
             (_, _) if conditions == 0 => 0,
-            (_, _) => (Self::CONDITIONS + conditions * Self::CONDITION_BYTES) / 8,
+            (_, _) => Self::condition(conditions) / 8,
         }
     }
 

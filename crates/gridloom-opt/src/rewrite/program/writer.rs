@@ -110,8 +110,9 @@ impl<'a> Writer<'a> {
             _ => StepBarrier::Block,
         };
         let phases = state.filter(|_| team.blocks > 1).map(|state| {
-            let zero = asm.mov(ScalarType::U64, int(0));
-            Phases { state, phase: zero, values: Vec::new() }
+            let phase = asm.mov(ScalarType::U64, int(0));
+            asm.phase = Some(phase);
+            Phases { state, phase, values: Vec::new() }
         });
         let slots_of_block = team.slots;
         let own_blocks = (team.barrier == TeamBarrier::Thread).then_some(team.blocks);
@@ -225,7 +226,8 @@ impl<'a> Writer<'a> {
         }
         if !phases.values.is_empty() {
             let last = at(phases.state, State::PHASE);
-            phases.phase = self.asm.load(Space::Global, Order::Weak, ScalarType::U64, last);
+            let before = self.asm.load(Space::Global, Order::Weak, ScalarType::U64, last);
+            self.asm.set(ScalarType::U64, phases.phase, before.into());
             if let (StepBarrier::Announced(barrier), [initial]) = (&self.barrier, &phases.values[..]) {
                 barrier.begin(&mut self.asm, *initial);
             }
