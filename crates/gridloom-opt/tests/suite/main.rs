@@ -18,6 +18,7 @@ mod programs;
 mod random;
 mod random_elements;
 mod reports;
+mod setters;
 mod shapes;
 mod styles;
 mod teams;
