@@ -236,6 +236,17 @@ impl<Q: Queue> InFlight<Q> {
         }
     }
 
+    /// Calls a function with the shared objects that the latest work kept alive, after a wait that
+    /// returned `released`.
+    pub(crate) fn for_each_shared(&self, released: &Released, mut see: impl FnMut(&dyn Any)) {
+        let state = self.state.lock();
+        for payload in released.batches.iter().flatten().chain(&state.idle) {
+            if let Payload::Shared(shared) = payload {
+                see(&**shared);
+            }
+        }
+    }
+
     /// Leaves with the queue, of what was taken out to be dropped, what others share.
     fn leave_shared(self: &Arc<Self>, batches: &mut [Vec<Payload>]) {
         if !batches.iter().flatten().any(Payload::is_shared) {

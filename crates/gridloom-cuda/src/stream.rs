@@ -5,8 +5,9 @@ use crate::device::Shared;
 use crate::driver::{DriverError, DriverResult};
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
+use crate::graph;
 use crate::hosted_launch::{HostedLaunch, HostedLaunches, HostedSlot};
-use crate::in_flight::{Batch, InFlight, Marked, Queue, Waited};
+use crate::in_flight::{Batch, InFlight, Marked, Queue, Released, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
 use crate::memory::Allocator;
@@ -290,7 +291,47 @@ impl Stream {
     /// only this work kept alive are dropped on the release thread: the drop may run user code and
     /// take long, and the caller may hold locks.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
-        let (waited, released) = self.in_flight.wait(|| {
+        let (waited, released) = self.wait();
+        if !released.is_empty() {
+            release::hand_over(Box::new(released));
+        }
+        waited
+    }
+
+    /// As [`wait_for_device`](Self::wait_for_device). If the context is lost, the error says which
+    /// graphs were launched last, because the driver does not say which kernel failed.
+    fn wait_and_explain(&self) -> Result<()> {
+        let (waited, released) = self.wait();
+        let outcome = waited.map_err(|error| {
+            let is_lost = error.is_sticky();
+            let error = Error::from(error);
+            let mut launched = Vec::new();
+            if is_lost {
+                self.in_flight.for_each_shared(&released, |kept| {
+                    launched.extend(graph::about(kept).map(str::to_owned));
+                });
+            }
+            launched.sort();
+            launched.dedup();
+            match launched.is_empty() {
+                true => error,
+                false => error.context(format_args!(
+                    "after launches of {} on this stream (a combined kernel has the name of its nodes; with \
+                     GRIDLOOM_OPTIMIZE=off each node runs by itself, and a CPU device that checks memory names \
+                     the node)",
+                    launched.join(", and of ")
+                )),
+            }
+        });
+        if !released.is_empty() {
+            release::hand_over(Box::new(released));
+        }
+        outcome
+    }
+
+    /// Waits for the device. Also returns what the work kept alive.
+    fn wait(&self) -> (DriverResult<()>, Released) {
+        self.in_flight.wait(|| {
             let waited = self.context.enter().and_then(|_entered| {
                 // SAFETY: the handle is alive.
                 unsafe { self.context.driver().cu_stream_synchronize(self.raw()) }
@@ -299,11 +340,7 @@ impl Stream {
                 Err(error) if !error.is_sticky() => Waited::Unknown(Err(error)),
                 waited => Waited::Over(waited),
             }
-        });
-        if !released.is_empty() {
-            release::hand_over(Box::new(released));
-        }
-        waited
+        })
     }
 
     fn launch(&self, op: &KernelOp) -> Result<()> {
@@ -428,10 +465,10 @@ unsafe impl backend::Stream for Stream {
         // for.
         let launched = std::mem::take(&mut *self.launched.lock());
         self.settle();
-        if let Err(error) = self.wait_for_device() {
+        if let Err(error) = self.wait_and_explain() {
             // This error explains later ones. Failures of callbacks are reported by the next call.
             launched.iter().for_each(|failures| self.report(failures));
-            return Err(error.into());
+            return Err(error);
         }
         self.take_failures(&launched)
     }

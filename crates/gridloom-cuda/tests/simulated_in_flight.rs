@@ -7,6 +7,7 @@ mod simulator;
 use common::*;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
 use gridloom_core::launch::LaunchConfig;
+use gridloom_core::ErrorKind;
 use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
 use gridloom_cuda::interop::stream_to_raw;
 use gridloom_cuda::release;
@@ -375,4 +376,42 @@ fn a_cooperative_kernel_is_left_out_without_disabling_it_in_the_driver() {
     gpu.stream.synchronize().unwrap();
     assert_eq!(gpu.read(&buffer), [1; 64]);
     assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+/// The driver does not say which kernel an error comes from.
+#[test]
+fn a_lost_context_names_the_graphs_that_were_launched_last_on_the_stream() {
+    let mut fixture = Fixture::new();
+    fixture.held = None;
+    let gpu = &fixture.gpu;
+    let buffer = gpu.words(&[0; 64]);
+    let add = || gpu.launch("add", [at(&buffer), int(1), uint(64)]);
+    let graph = gpu.graph();
+    let mut last = graph.add(&[], add()).unwrap();
+    last.set_name("10 nodes, first to last").unwrap();
+    for _ in 0..3 {
+        last = last.add(add()).unwrap();
+    }
+    // The stream keeps what was launched both while the executable lives and when it does not.
+    for lives in [true, false] {
+        let executable = graph.instantiate().unwrap();
+        executable.launch(&gpu.stream).unwrap();
+        let executable = lives.then_some(executable);
+        let failure =
+            Failure::of("cuStreamSynchronize", usize::MAX, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        let error = gpu.stream.synchronize().unwrap_err();
+        drop(failure);
+        drop(executable);
+        assert_eq!(error.kind(), ErrorKind::DeviceLost);
+        let wanted = "after launches of a graph with 10 nodes, first to last, kernel#1 add and 2 more kernels on \
+                      this stream";
+        assert!(error.message().contains(wanted), "{error}");
+        assert!(error.message().contains("GRIDLOOM_OPTIMIZE=off"), "{error}");
+        gpu.stream.synchronize().unwrap();
+    }
+    gpu.stream.enqueue(add()).unwrap();
+    let failure = Failure::of("cuStreamSynchronize", 1, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+    let error = gpu.stream.synchronize().unwrap_err();
+    drop(failure);
+    assert!(!error.message().contains("launches of"), "the context is not lost: {error}");
 }

@@ -13,7 +13,7 @@ use crate::failure::Failures;
 use crate::stream::Stream;
 use gridloom_core::Result;
 use gridloom_core::executable::Report;
-use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::graph::{Definition, NodeData, NodeKey};
 use gridloom_core::op::Operation;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -47,6 +47,8 @@ pub(super) struct Inner {
     pub(super) node_map: NodeMap,
     pub(super) modes: Modes,
     pub(super) report: Report,
+    /// Which kernels it has, for errors of which the driver does not say where they come from.
+    about: Box<str>,
     /// Whether something can fail on the host while it runs: a callback, or the thread that drives
     /// a conditional. Updates do not change this, because a node keeps its kind.
     pub(super) may_fail: bool,
@@ -63,6 +65,23 @@ pub(super) struct Inner {
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
+
+/// Describes a graph by its first kernels and the number of the others.
+fn about(definition: &Definition) -> Box<str> {
+    let is_kernel = |node: &NodeData| matches!(node.operation(), Operation::Kernel(_));
+    let mut kernels = definition.all_nodes().filter(|(_, node)| is_kernel(node)).map(|(key, _)| key);
+    let Some(first) = kernels.next() else { return "a graph without kernels".into() };
+    let mut about = format!("a graph with {}", definition.label(first));
+    if let Some(second) = kernels.next() {
+        let second = definition.label(second);
+        about += &match kernels.count() {
+            0 => format!(" and {second}"),
+            1 => format!(", {second} and another kernel"),
+            more => format!(", {second} and {more} more kernels"),
+        };
+    }
+    about.into()
+}
 
 impl Inner {
     pub(super) fn new(
@@ -104,8 +123,14 @@ impl Inner {
             _ => None,
         };
         let retired = OnceLock::new();
-        let inner = Self { program, units, node_map, modes, report, may_fail, alone, retired, resources };
+        let about = about(definition);
+        let inner = Self { program, units, node_map, modes, report, about, may_fail, alone, retired, resources };
         Ok((Arc::new(inner), held))
+    }
+
+    /// Returns which kernels it has.
+    pub(super) fn about(&self) -> &str {
+        &self.about
     }
 
     /// Makes the launches in flight keep all that they use, because the executable no longer does.

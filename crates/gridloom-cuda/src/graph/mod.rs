@@ -44,6 +44,7 @@ use executable::Executable;
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::{Error, ErrorKind, Result, backend};
+use std::any::Any;
 use std::sync::Arc;
 
 pub(crate) use builtin::text as builtin_text;
@@ -67,6 +68,11 @@ pub struct RawNode {
     pub graph: usize,
     /// The node, in that graph or in a body inside it.
     pub node: CUgraphNode,
+}
+
+/// Returns which kernels a graph has, if this is what launches of a graph keep alive.
+pub(crate) fn about(kept: &dyn Any) -> Option<&str> {
+    kept.downcast_ref::<inner::Inner>().map(inner::Inner::about)
 }
 
 fn own(executable: &dyn backend::Executable) -> Result<&Executable> {
