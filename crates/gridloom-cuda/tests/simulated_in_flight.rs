@@ -5,9 +5,9 @@ mod common;
 mod simulator;
 
 use common::*;
+use gridloom_core::ErrorKind;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::ErrorKind;
 use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
 use gridloom_cuda::interop::stream_to_raw;
 use gridloom_cuda::release;
@@ -397,8 +397,7 @@ fn a_lost_context_names_the_graphs_that_were_launched_last_on_the_stream() {
         let executable = graph.instantiate().unwrap();
         executable.launch(&gpu.stream).unwrap();
         let executable = lives.then_some(executable);
-        let failure =
-            Failure::of("cuStreamSynchronize", usize::MAX, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        let failure = Failure::of("cuStreamSynchronize", usize::MAX, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         let error = gpu.stream.synchronize().unwrap_err();
         drop(failure);
         drop(executable);

@@ -292,6 +292,7 @@ impl AutomaticExecutable {
         self.status.replace(form.get().status(), Report::default());
         let mut old = mem::replace(&mut self.form, form);
         old.get_mut().retire(definition);
+        worker::drop_later(old);
     }
 
     /// Brings the written form back for a change that the optimised form cannot express.

@@ -124,7 +124,8 @@ impl Inner {
         };
         let retired = OnceLock::new();
         let about = about(definition);
-        let inner = Self { program, units, node_map, modes, report, about, may_fail, alone, retired, resources };
+        let inner =
+            Self { program, units, node_map, modes, report, about, may_fail, alone, retired, resources };
         Ok((Arc::new(inner), held))
     }
 

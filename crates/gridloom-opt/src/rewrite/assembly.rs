@@ -11,7 +11,8 @@ mod unroll;
 use std::sync::Arc;
 
 use gridloom_ptx::{
-    Body, Item, Linkage, LocalVarId, Module, RegId, ScalarType, Span, Symbol, SymbolId, VarSpace, Variable, Version,
+    Body, Item, Linkage, LocalVarId, Module, RegId, ScalarType, Span, Symbol, SymbolId, VarSpace, Variable,
+    Version,
 };
 use rustc_hash::FxHashMap;
 

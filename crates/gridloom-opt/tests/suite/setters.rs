@@ -108,7 +108,8 @@ fn a_loop_ends_with_the_pass_that_sets_its_condition_to_0_however_it_does() {
                 }
                 program.header[Looping::INITIAL as usize..][..4].copy_from_slice(&1u32.to_le_bytes());
                 let left = buffer(&device, &[0; 4]);
-                let mut state = program.state.map(|state| buffer(&device, &vec![0; 8 * state.words as usize]));
+                let mut state =
+                    program.state.map(|state| buffer(&device, &vec![0; 8 * state.words as usize]));
                 for passes in [4u32, 1, 5] {
                     device.write(&*left, 0, &passes.to_le_bytes()).unwrap();
                     let handle =

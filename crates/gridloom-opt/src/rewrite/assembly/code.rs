@@ -6,8 +6,8 @@ use gridloom_ptx::op::{
     SyncOp,
 };
 use gridloom_ptx::{
-    Address, AddressBase, Dim, DimSpecial, Guard, Imm, Label, LabelId, Operand, ParamId, PredOperand, RegId, ScalarType,
-    Space, Span, SpecialReg, VarRef, Version,
+    Address, AddressBase, Dim, DimSpecial, Guard, Imm, Label, LabelId, Operand, ParamId, PredOperand, RegId,
+    ScalarType, Space, Span, SpecialReg, VarRef, Version,
 };
 use smallvec::smallvec;
 

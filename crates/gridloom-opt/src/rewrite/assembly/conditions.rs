@@ -136,7 +136,8 @@ impl Assembly {
         if let Operand::Reg(reg) = &mut src {
             reg.0 += first_register;
         }
-        let guard = instruction.guard.map(|guard| Guard { reg: RegId(guard.reg.0 + first_register), ..guard });
+        let guard =
+            instruction.guard.map(|guard| Guard { reg: RegId(guard.reg.0 + first_register), ..guard });
         let ty = if ty.size() == 8 { ScalarType::B64 } else { ScalarType::B32 };
         self.emit_if(guard, ConvertOp::Mov { ty, dst, src });
         true
@@ -163,11 +164,9 @@ fn setter_call(module: &Module, instruction: &Instruction) -> Option<Option<[Loc
 fn passed(op: &Op) -> Option<(LocalVarId, ScalarType, Operand)> {
     let Op::Memory(MemoryOp::St { ty, srcs, access }) = op else { return None };
     match (access.space, access.addr, &srcs[..]) {
-        (
-            Space::Param,
-            Address { base: AddressBase::Var(VarRef::Local(var)), offset: 0 },
-            &[src],
-        ) => Some((var, *ty, src)),
+        (Space::Param, Address { base: AddressBase::Var(VarRef::Local(var)), offset: 0 }, &[src]) => {
+            Some((var, *ty, src))
+        }
         _ => None,
     }
 }
