@@ -104,6 +104,7 @@ function overview() {
     ...(profile.enqueue_ns != null ? [['call of launch', duration(profile.enqueue_ns), true]] : []),
     ...(profile.method ? [['measured by', profile.method, true]] : []),
     ...(profile.node_cost_ns ? [['cost, taken off', duration(profile.node_cost_ns) + ' a run', true]] : []),
+    ...(profile.added_nodes ? [['nodes to measure', String(profile.added_nodes), true], ['measuring before it', duration(profile.before_ns || 0), true]] : []),
     ...(profile.uncertainty_ns ? [['a run may be off by', '± ' + duration(profile.uncertainty_ns), true]] : []),
   ]);
   for (const remark of profile.remarks || []) {

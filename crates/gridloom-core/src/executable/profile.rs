@@ -89,6 +89,8 @@ impl Executable {
             disabled,
             enqueue_ns,
             wall_ns: begin.elapsed().as_nanos() as u64,
+            added_nodes: 0,
+            before_ns: 0,
             remarks: Vec::new(),
         };
         Ok(profile::analyse(definition, take()?, facts))
@@ -172,18 +174,30 @@ impl Executable {
         outcome?;
         let wall_ns = begin.elapsed().as_nanos() as u64;
         let report = other.report();
-        let mut remarks = Vec::new();
+        let (mut remarks, mut added_nodes, mut before_ns) = (Vec::new(), 0, 0);
         let (recording, method): (Recording, _) = match (&copy.timers, take) {
             (Some(timers), _) => {
                 remarks = instrument::remarks(definition, timers, max_runs);
-                (timers.read(&**stream.backend())?, "timer kernels")
+                let (recording, before) = timers.read(&**stream.backend())?;
+                (added_nodes, before_ns) = (timers.added_nodes, before);
+                (recording, "timer kernels")
             }
             (None, Some(take)) => (take()?, "workers"),
             (None, None) => (Recording::default(), "workers"),
         };
         self.take_over_passes(definition, other);
         let device = self.device.name();
-        let facts = Facts { device, method, report: &report, disabled, enqueue_ns, wall_ns, remarks };
+        let facts = Facts {
+            device,
+            method,
+            report: &report,
+            disabled,
+            enqueue_ns,
+            wall_ns,
+            added_nodes,
+            before_ns,
+            remarks,
+        };
         Ok(profile::analyse(definition, recording, facts))
     }
 

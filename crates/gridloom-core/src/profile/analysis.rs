@@ -20,6 +20,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) disabled: &'a FxHashSet<NodeKey>,
     pub(crate) enqueue_ns: u64,
     pub(crate) wall_ns: u64,
+    pub(crate) added_nodes: u64,
+    pub(crate) before_ns: u64,
     pub(crate) remarks: Vec<String>,
 }
 
@@ -45,6 +47,8 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
         clock_step_ns: cost.step_ns,
         enqueue_ns: facts.enqueue_ns,
         wall_ns: facts.wall_ns,
+        added_nodes: facts.added_nodes,
+        before_ns: facts.before_ns,
         remarks: facts.remarks,
         ..Profile::default()
     };

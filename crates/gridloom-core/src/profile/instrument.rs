@@ -39,6 +39,8 @@ const EMPTY: usize = 9;
 /// A graph with timers.
 pub(crate) struct Instrumented {
     pub(crate) definition: Arc<Definition>,
+    /// How many nodes it has more than the graph.
+    pub(crate) added_nodes: u64,
     timers: Vec<(NodeKey, Timer)>,
     empty: Vec<Timer>,
     chains: Chains,
@@ -134,9 +136,10 @@ pub(crate) fn instrument(
         before.extend([start, end]);
     }
     copy.put_before(root, before);
+    let added_nodes = (copy.definition.all_nodes().count() - definition.all_nodes().count()) as u64;
     let definition = Arc::new(copy.definition);
     let kept = kept as usize;
-    Ok(Instrumented { definition, timers, empty, chains, chains_once, chains_in_loop, memory, kept })
+    Ok(Instrumented { definition, added_nodes, timers, empty, chains, chains_once, chains_in_loop, memory, kept })
 }
 
 /// Returns the graphs that are in no body of a conditional.
@@ -322,8 +325,9 @@ impl Copy {
 }
 
 impl Instrumented {
-    /// Reads the timers. The stream is the one of the launch.
-    pub(crate) fn read(&self, stream: &dyn backend::Stream) -> Result<Recording> {
+    /// Reads the timers. The stream is the one of the launch. Also returns how long the launch took
+    /// before the graph, to measure what timers cost.
+    pub(crate) fn read(&self, stream: &dyn backend::Stream) -> Result<(Recording, u64)> {
         let mut bytes = vec![0; self.memory.bytes() as usize];
         stream.read(&*self.memory, 0, &mut bytes)?;
         let word = |at: u64| {
@@ -365,7 +369,9 @@ impl Instrumented {
         }
         let end = nodes.iter().flat_map(|node| &node.runs).map(|run| run.end_ns).max();
         let launch = (begin, end.unwrap_or(begin).max(begin));
-        Ok(Recording { nodes, launch, cost, kernels: Vec::new() })
+        let before = once.iter().chain(&in_loop).flatten().chain(&empty).map(|run| run.start_ns).min();
+        let before_ns = begin.saturating_sub(before.unwrap_or(begin));
+        Ok((Recording { nodes, launch, cost, kernels: Vec::new() }, before_ns))
     }
 }
 

@@ -95,6 +95,14 @@ pub struct Profile {
     /// The step of the clock, if it could be told.
     #[serde(default)]
     pub clock_step_ns: u64,
+    /// How many nodes were launched besides those of the graph, to measure. Timers in the body of a
+    /// loop run at every pass.
+    #[serde(default)]
+    pub added_nodes: u64,
+    /// How long the launch took before the graph started, to find out what measuring costs. No
+    /// other time but `wall_ns` includes it.
+    #[serde(default)]
+    pub before_ns: u64,
     /// The host's time in the call that launches.
     pub enqueue_ns: u64,
     /// The host's time from that call until it learned of the end.

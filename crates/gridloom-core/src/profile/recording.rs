@@ -133,7 +133,15 @@ impl Switching {
         let alone = cost.inside_ns + self.alone_ns;
         let typical = quantile(&times, 1, 2);
         let differs_ns = typical.abs_diff(alone + self.measured_ns);
-        if typical < alone || differs_ns > self.spread_ns + self.measured_ns {
+        if runs.is_empty() {
+            return self;
+        }
+        if typical < alone {
+            // It took less than in a row, so that nothing is left for a way.
+            let spread_ns = self.spread_ns.max(alone - typical);
+            return Switching { measured_ns: 0, usual_ns: 0, spread_ns, ..self };
+        }
+        if differs_ns > self.spread_ns + self.measured_ns {
             return self;
         }
         let measured_ns = typical - alone;

@@ -4,8 +4,9 @@
 //! measure the way there and back, which timers around nothing do not show. So the instrumented
 //! copy of a graph with fills or copies runs some chains before the graph, several times by turns:
 //! timers around one fill, around two rows of fills, and around two rows of kernels with and
-//! without a fill between any two ([`Switching::of_chains`]). Before those with a way to the fill
-//! run kernels with timers, as in the graph, because the way may depend on what ran before.
+//! without a fill between any two ([`Switching::of_chains`]). Before each of them run kernels with
+//! timers, because the way to a fill takes longer soon after other fills. Only chains that start
+//! alike can be compared.
 //!
 //! A driver may choose where a fill or copy runs by its size, its shape and the memory. So each
 //! kind of them has chains of its own, on scratch memory. Drivers also run the bodies of
@@ -28,8 +29,8 @@ const MOST_ROUNDS: usize = 5;
 const LEAST_ROUNDS: usize = 3;
 /// The most nodes of all chains, if that leaves enough rounds.
 const MOST_NODES: usize = 2000;
-/// How many kernels with timers run before a chain with a way to a fill or copy.
-const BEFORE: usize = 2;
+/// How many kernels with timers run before each chain.
+const BEFORE: usize = 3;
 /// The most kinds of fills and copies with chains of their own. Others are taken for the kind that
 /// is most like them.
 const MOST_KINDS: usize = 16;
@@ -129,19 +130,21 @@ impl Chains {
 
     /// Returns the chains of one round, in bodies or elsewhere, in the order in which they run.
     pub(super) fn round(&self, in_body: bool) -> Vec<Vec<Link>> {
-        let kernels = || std::iter::repeat_n(vec![Link::Kernel], BEFORE);
+        if self.kinds_in(in_body).next().is_none() {
+            return Vec::new();
+        }
         let alone = TURNS.map(|turns| vec![Link::Kernel; turns + 1]);
-        let mut round: Vec<Vec<Link>> = kernels().chain(alone).collect();
-        for kind in self.kinds_in(in_body) {
+        let of_kind = |kind| {
             let it = Link::Transfer(kind);
-            round.extend(kernels().chain([vec![it], vec![it; FEW], vec![it; MANY]]));
-            let by_turns = TURNS.map(|turns| {
+            let [few_turns, more_turns] = TURNS.map(|turns| {
                 let turns = std::iter::repeat_n([it, Link::Kernel], turns).flatten();
                 std::iter::once(Link::Kernel).chain(turns).collect()
             });
-            round.extend(kernels().chain(by_turns));
-        }
-        if self.kinds_in(in_body).next().is_none() { Vec::new() } else { round }
+            [vec![it], vec![it; FEW], vec![it; MANY], few_turns, more_turns]
+        };
+        let chains = alone.into_iter().chain(self.kinds_in(in_body).flat_map(of_kind));
+        let kernels = || std::iter::repeat_n(vec![Link::Kernel], BEFORE);
+        chains.flat_map(|chain| kernels().chain([chain])).collect()
     }
 
     fn kinds_in(&self, in_body: bool) -> impl Iterator<Item = usize> {
@@ -165,13 +168,15 @@ impl Chains {
                     _ => 0,
                 })
             };
-            let kernels = [BEFORE, BEFORE + 1].map(inside);
+            // Each chain comes after some kernels.
+            let place = |chain: usize| chain * (BEFORE + 1) + BEFORE;
+            let kernels = [0, 1].map(place).map(inside);
             for (at, kind) in self.kinds_in(in_body).enumerate() {
                 // The chains of a kind come after those of the kernels alone.
-                let first = BEFORE + 2 + at * (2 * BEFORE + 5) + BEFORE;
-                let [one, few, many] = [first, first + 1, first + 2].map(inside);
-                let by_turns = [first + 3 + BEFORE, first + 4 + BEFORE].map(inside);
-                let [before, after] = [first - 1, first].map(until_next);
+                let first = TURNS.len() + 5 * at;
+                let [one, few, many] = [first, first + 1, first + 2].map(place).map(inside);
+                let by_turns = [first + 3, first + 4].map(place).map(inside);
+                let [before, after] = [place(first) - 1, place(first)].map(until_next);
                 each[kind] = Switching::of_chains(
                     ChainTimes {
                         one: &one,

@@ -35,6 +35,10 @@ impl fmt::Display for Profile {
             write!(f, "; {:.1} % of kernel threads ran in vectors", 100.0 * share)?;
         }
         writeln!(f)?;
+        if self.added_nodes > 0 {
+            let before = ns(self.before_ns);
+            writeln!(f, "measuring added {} nodes, and {before} before the graph", self.added_nodes)?;
+        }
         for remark in &self.remarks {
             writeln!(f, "note: {remark}")?;
         }

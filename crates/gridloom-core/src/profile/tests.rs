@@ -56,6 +56,8 @@ fn profile_by(
         disabled: &FxHashSet::default(),
         enqueue_ns: 0,
         wall_ns: 0,
+        added_nodes: 0,
+        before_ns: 0,
         remarks: Vec::new(),
     };
     analyse(&graph.definition(), recording, facts)
@@ -277,6 +279,13 @@ fn a_fill_whose_way_differs_a_little_from_that_of_the_chains_takes_its_time_in_a
     let runs = [5500, 5600, 5900].map(|end_ns| Run { start_ns: 0, end_ns, thread: None });
     assert_eq!(way.fitted_to(&runs, cost), Switching { measured_ns: 4400, spread_ns: 200, ..way });
     assert_eq!(way.fitted_to(&[], cost), way);
+    // Less than in a row: all of it is the node's.
+    assert_eq!([900, 1150].map(time), [600, 850]);
+    let short = Run { start_ns: 0, end_ns: 900, thread: None };
+    assert_eq!(
+        way.fitted_to(&[short], cost),
+        Switching { measured_ns: 0, usual_ns: 0, spread_ns: 300, ..way }
+    );
 }
 
 #[test]

@@ -111,7 +111,10 @@ fn measure(
             continue;
         }
         let stamps = words.to_vec()?;
-        let stamp = |timer: usize, word: usize| stamps[timer * WORDS + word] as f64 / 1e3;
+        // The clock counts from long ago, so that only differences fit a floating-point number.
+        let origin = stamps[5];
+        let stamp =
+            |timer: usize, word: usize| stamps[timer * WORDS + word].wrapping_sub(origin) as i64 as f64 / 1e3;
         for &(length, timer) in &rows {
             let times = times.entry(length).or_default();
             times.inside.push(stamp(timer, 6) - stamp(timer, 5));
