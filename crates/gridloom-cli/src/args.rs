@@ -173,6 +173,9 @@ pub(crate) struct Cc {
     /// Compile this instance of a template (`scale<float>`), and print its name in the PTX.
     #[arg(long = "name", value_name = "C++ NAME")]
     pub(crate) names: Vec<String>,
+    /// Print JSON instead of text: the PTX, names of instances, and what the compiler said.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Leave out line information.
     #[arg(long)]
     pub(crate) no_line_info: bool,
@@ -226,7 +229,7 @@ pub(crate) struct Demo {
     #[arg(long, allow_negative_numbers = true, value_parser = whole::<u32>(1, i32::MAX as u64))]
     pub(crate) passes: Option<u32>,
     /// Points of the rod (heat: 32), or of a side of the square (life, poisson: 64).
-    #[arg(long, allow_negative_numbers = true, value_parser = whole::<u32>(3, u64::from(u32::MAX)))]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole::<u32>(3, 1 << 24))]
     pub(crate) size: Option<u32>,
     /// Run on every device and engine, and compare the times.
     #[arg(long, conflicts_with_all = ["device", "engine", "checked", "unchecked", "dot", "save", "svg", "png"])]

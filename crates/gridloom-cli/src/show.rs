@@ -1,8 +1,9 @@
 //! `gridloom show`: a graph in a file, as a tree, a picture or a page.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use gridloom_view::Picture;
+use gridloom_view::{Graph, Picture};
 
 use crate::Failure;
 use crate::args::Show;
@@ -14,7 +15,7 @@ const VERSION: u32 = 1;
 pub(crate) fn run(options: &Show) -> Result<(), Failure> {
     let destination = crate::files::open(options.output.as_deref())?;
     let picture = read(&options.file)?;
-    let profile = options.profile.as_deref().map(read_profile).transpose()?;
+    let profile = options.profile.as_deref().map(|path| read_profile(path, &picture)).transpose()?;
     let form = &options.form;
     let text = if form.dot {
         picture.to_dot()
@@ -49,7 +50,8 @@ pub(crate) fn read(path: &Path) -> Result<Picture, Failure> {
     Ok(picture)
 }
 
-fn read_profile(path: &Path) -> Result<serde_json::Value, Failure> {
+/// Reads a profile of this graph.
+fn read_profile(path: &Path, picture: &Picture) -> Result<serde_json::Value, Failure> {
     let name = path.display();
     let refuse = |error: &dyn std::fmt::Display| {
         Failure::from(format!("{name}: this is no profile that Gridloom wrote: {error}"))
@@ -60,6 +62,24 @@ fn read_profile(path: &Path) -> Result<serde_json::Value, Failure> {
         return Err(refuse(&format!("it lacks the format gridloom-profile of version {VERSION}")));
     }
     // The page relies on every field.
-    <gridloom::Profile as serde::Deserialize>::deserialize(&profile).map_err(|error| refuse(&error))?;
-    Ok(profile)
+    let times =
+        <gridloom::Profile as serde::Deserialize>::deserialize(&profile).map_err(|error| refuse(&error))?;
+    let mut kinds = HashMap::new();
+    kinds_in(&picture.graph, &mut kinds);
+    match times.nodes.iter().find(|row| kinds.get(&row.id) != Some(&&*row.kind)) {
+        Some(row) => Err(format!(
+            "{name}: this is a profile of another graph: its node {} is a {} ({})",
+            row.id, row.kind, row.name
+        )
+        .into()),
+        None => Ok(profile),
+    }
+}
+
+/// Collects the kinds of all nodes by their numbers.
+fn kinds_in<'a>(graph: &'a Graph, kinds: &mut HashMap<usize, &'a str>) {
+    for node in &graph.nodes {
+        kinds.insert(node.id, &node.kind);
+        node.bodies.iter().for_each(|body| kinds_in(&body.graph, kinds));
+    }
 }

@@ -20,6 +20,30 @@ struct File {
     graph: GraphText,
 }
 
+/// What tells other files of Gridloom, and other versions, from graphs.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    #[serde(default)]
+    version: Option<u64>,
+}
+
+impl Head {
+    /// Returns why a file with this head is not read.
+    fn complaint(&self) -> Option<String> {
+        match (&*self.format, self.version) {
+            ("gridloom-profile", _) => {
+                Some("this is a profile; show its graph, with --html --profile".to_owned())
+            }
+            ("gridloom-graph", Some(1) | None) => None,
+            ("gridloom-graph", Some(version)) => {
+                Some(format!("version {version} of the format; this reads version 1"))
+            }
+            (format, _) => Some(format!("the format is '{format}', not 'gridloom-graph'")),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct GraphText {
     nodes: Vec<NodeText>,
@@ -92,12 +116,19 @@ fn parse(text: &str) -> Result<Picture, ReadError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
     let file = File::deserialize(&mut reader).and_then(|file| reader.end().map(|()| file));
-    let file = file.map_err(|error| ReadError::at(error.line(), format!("no graph in JSON: {error}")))?;
-    if file.format != "gridloom-graph" {
-        return Err(ReadError::new(format!("the format is '{}', not 'gridloom-graph'", file.format)));
-    }
-    if file.version != 1 {
-        return Err(ReadError::new(format!("version {} of the format; this reads version 1", file.version)));
+    let file = file.map_err(|error| {
+        // Another version may have other fields.
+        let mut reader = serde_json::Deserializer::from_str(text);
+        reader.disable_recursion_limit();
+        let complaint = Head::deserialize(&mut reader).ok().and_then(|head| head.complaint());
+        match complaint {
+            Some(complaint) => ReadError::new(complaint),
+            None => ReadError::at(error.line(), format!("no graph in JSON: {error}")),
+        }
+    })?;
+    let head = Head { format: file.format, version: Some(file.version.into()) };
+    if let Some(complaint) = head.complaint() {
+        return Err(ReadError::new(complaint));
     }
     let mut seen = std::collections::HashSet::new();
     let graph = convert(file.graph, 0, &mut seen)?;

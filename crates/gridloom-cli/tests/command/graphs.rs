@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Folder, expect_success, gridloom, gridloom_with_input, succeeds, text};
+use crate::support::{Folder, expect_success, fails, gridloom, gridloom_with_input, succeeds, text};
 
 /// Saves a demonstration and returns the name of the file.
 fn saved(folder: &Folder, demo: &str, more: &[&str]) -> String {
@@ -125,6 +125,8 @@ fn a_profile_is_a_table_json_a_trace_and_a_page() {
     assert!(json(&std::fs::read_to_string(&trace).unwrap())["traceEvents"].is_array());
     let profile = json(&succeeds(&["profile", "switch", "--device", "cpu", "--json"]));
     assert_eq!(profile["format"], "gridloom-profile");
+    let other = folder.write("switch.json", profile.to_string().as_bytes());
+    fails(&["show", &file, "--html", "--profile", &other], &["switch.json", "a profile of another graph"]);
     // The numbers of nodes are those of the picture.
     let picture = json(&succeeds(&["show", &file, "--json"]));
     let profile = json(&succeeds(&["profile", &file, "--device", "cpu", "--json"]));

@@ -40,6 +40,7 @@ impl Files {
             "profile.json",
             b"{\"format\": \"gridloom-profile\", \"version\": 1, \"nodes\": [{\"id\": \"a\"}]}",
         );
+        folder.write("newer.json", b"{\"format\": \"gridloom-graph\", \"version\": 2, \"graphs\": []}");
         folder.write("data.bin", &[1; 16]);
         let heat = folder.path("heat.gridloom");
         succeeds(&["demo", "heat", "--device", "cpu", "--json", "--save", &heat]);
@@ -131,6 +132,8 @@ const CASES: &[(&str, &str)] = &[
     // Graphs in files.
     ("show", "<FILE>"),
     ("show @missing", "No such file"),
+    ("show @profile.json", "this is a profile; show its graph"),
+    ("show @newer.json", "version 2 of the format"),
     ("show @", "directory"),
     ("show @empty", "@empty"),
     ("show @binary", "neither a text file"),

@@ -95,6 +95,27 @@ fn cuda_files_are_compiled() {
 }
 
 #[test]
+fn cc_prints_as_json_what_it_compiled_or_where_it_is() {
+    if !has_nvrtc() {
+        return;
+    }
+    let folder = Folder::new("cc-json");
+    let file =
+        folder.write("scale.cu", b"template <typename T> __global__ void scale(T *x, T by) { *x *= by; }");
+    let args = ["cc", &*file, "--name", "scale<float>", "--json"];
+    let facts = |args: &[&str]| -> serde_json::Value { serde_json::from_str(&succeeds(args)).expect("JSON") };
+    let printed = facts(&args);
+    let name = printed["names"]["scale<float>"].as_str().expect("a name");
+    let ptx = printed["ptx"].as_str().expect("the PTX");
+    assert!(ptx.contains(&format!(".entry {name}(")), "{ptx}");
+    assert_eq!(printed["written"], serde_json::Value::Null);
+    let path = folder.path("scale.ptx");
+    let written = facts(&[&args[..], &["-o", &path]].concat());
+    assert_eq!((&written["written"], &written["ptx"]), (&path.clone().into(), &serde_json::Value::Null));
+    assert_eq!(std::fs::read_to_string(path).expect("written"), ptx);
+}
+
+#[test]
 fn a_cuda_file_without_a_compiler_is_one_line() {
     let folder = Folder::new("no-nvrtc");
     let file = folder.write("twice.cu", TWICE.as_bytes());
