@@ -1,8 +1,8 @@
 // Where nodes are drawn. Layers and the order within them come with the picture; sizes depend on what is folded.
 const NODE = { height: 34, gap: 18, layerGap: 34, pad: 12, head: 36, minWidth: 90, maxWidth: 240 };
 // Layers wider than this, or than the whole graph would be as a square, are broken into rows. Graphs much taller than
-// wide are broken into columns.
-const WRAP_WIDTH = 2000, TALL = 1.5, COLUMN_GAP = 70;
+// wide are broken into columns, to fit a screen.
+const WRAP_WIDTH = 2000, TALL = 0.8, COLUMN_GAP = 70;
 // The width of the lanes of edges that go around nodes.
 const LANES = 32;
 

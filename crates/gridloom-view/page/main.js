@@ -75,7 +75,7 @@ addEventListener('keydown', event => {
     if (next) { event.preventDefault(); select(next, true); }
   }
 });
-addEventListener('resize', redraw);
+addEventListener('resize', resized);
 
 // The node that an arrow leads to: along edges up and down, into and out of bodies at their ends, and to the side within
 // a layer.

@@ -60,7 +60,13 @@ function drawGraph() {
     if (node.open || !isSeen(node.left, node.top, node.left + node.width, node.top + node.height)) continue;
     const fill = fillOf(node, colourMode);
     pen.fillStyle = fill;
-    if (tiny) { pen.fillRect(node.left, node.top, node.width, Math.max(node.height, 1 / view.scale)); continue; }
+    if (tiny) {
+      const height = Math.max(node.height, 1 / view.scale);
+      pen.fillRect(node.left, node.top, node.width, height);
+      // An outline would hide the colour.
+      if (node.critical) { pen.fillStyle = critical; pen.fillRect(node.left, node.top + height, node.width, 1 / view.scale); }
+      continue;
+    }
     box(node, 6);
     pen.fill();
     if (node.bodies.length) {
@@ -182,6 +188,8 @@ function goBetween(x1, y1, x2, y2, gap) {
   pen.bezierCurveTo(gap, y2 - TURN, x2, y2 - TURN, x2, y2);
 }
 
+// What `fit` left, to fit again in a window of another size.
+let fitted = null;
 function fit() {
   // The legend covers the lower edge.
   const foot = document.getElementById('legend').offsetHeight + 10;
@@ -190,7 +198,12 @@ function fit() {
   view.scale = Math.min(1.5, width / Math.max(1, graph.width), height / Math.max(1, graph.height));
   view.x = graph.width / 2 - stage.clientWidth / 2 / view.scale;
   view.y = graph.height / 2 - (stage.clientHeight - foot) / 2 / view.scale;
+  fitted = { ...view };
   redraw();
+}
+
+function resized() {
+  if (fitted && fitted.x === view.x && fitted.y === view.y && fitted.scale === view.scale) fit(); else redraw();
 }
 
 // Zooms, and keeps a point of the screen where it is.

@@ -85,10 +85,7 @@ impl Browser {
         for domain in ["Page.enable", "Network.enable", "Runtime.enable"] {
             browser.call(domain, &json!({}));
         }
-        browser.call(
-            "Emulation.setDeviceMetricsOverride",
-            &json!({ "width": size.0, "height": size.1, "deviceScaleFactor": 1, "mobile": false }),
-        );
+        browser.resize(size);
         let scheme = if dark { "dark" } else { "light" };
         browser.call(
             "Emulation.setEmulatedMedia",
@@ -97,6 +94,14 @@ impl Browser {
         browser.call("Page.navigate", &json!({ "url": format!("file://{}", page.display()) }));
         browser.until("typeof fit === 'function' && document.readyState === 'complete' && (drawn.length > 0 || nodes.size === 0)");
         Some(browser)
+    }
+
+    /// Gives the window another size.
+    pub(crate) fn resize(&mut self, (width, height): (u32, u32)) {
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            &json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false }),
+        );
     }
 
     /// Calls a method of the protocol and waits for its answer.

@@ -149,6 +149,20 @@ fn the_wheel_zooms_at_the_pointer_and_dragging_moves() {
 }
 
 #[test]
+fn a_window_of_another_size_shows_the_whole_graph_unless_someone_moved_it() {
+    let (picture, _) = sample();
+    let Some((mut browser, _folder)) = open("resize", &picture.to_html(None), false) else { return };
+    let before = browser.value("view.scale").as_f64().expect("a number");
+    browser.resize((800, 400));
+    browser.until(&format!("view.scale < {before} * 0.8"));
+    let chosen = browser.value("zoom(1.5), view.scale");
+    browser.resize((1280, 820));
+    browser.until("innerWidth === 1280 && canvas.width === stage.clientWidth");
+    assert_eq!(browser.value("view.scale"), chosen);
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
 fn a_bar_of_the_timeline_and_its_node_are_selected_together() {
     let (picture, profile) = sample();
     let Some((mut browser, _folder)) = open("bars", &picture.to_html(Some(&profile)), false) else { return };
