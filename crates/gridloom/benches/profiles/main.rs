@@ -4,8 +4,8 @@
 //! event itself. So each node is measured in three ways, all by turns, as medians in microseconds:
 //!
 //! - `profile`: its time in a profile of the whole graph;
-//! - `events`: a graph of this node alone between two events, then without the time of a graph that
-//!   holds nothing but the empty node at the start, measured in the same way;
+//! - `events`: a graph of this node alone between two events, then without the cost of that: what a
+//!   graph of one short kernel takes by events, less what one more such kernel adds to a row;
 //! - `row`: what one more copy adds to a graph of several copies one after the other, which is the
 //!   difference of two times by events.
 //!
@@ -114,14 +114,14 @@ impl<'a> Row<'a> {
 }
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
-fn print(rows: &[Row<'_>], empty: f64) {
+fn print(rows: &[Row<'_>], cost: f64) {
     println!(
         "{:14} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7}",
-        "node", "profile", "events", "- empty", "ratio", "row", "ratio"
+        "node", "profile", "events", "- cost", "ratio", "row", "ratio"
     );
     for Row { name, profile, events, row, .. } in rows {
         let [profile, events, row] = [profile, events, row].map(|times| median(times));
-        let alone = events - empty;
+        let alone = events - cost;
         println!(
             "{name:14} {profile:9.2} {events:9.2} {alone:9.2} {:7.3} {row:9.2} {:7.3}",
             profile / alone,
@@ -130,9 +130,9 @@ fn print(rows: &[Row<'_>], empty: f64) {
     }
 }
 
-/// A chain, and four kernels side by side behind it.
+/// A chain, and four kernels side by side behind it. Returns what measuring by events costs.
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
-fn nodes(work: &Work) -> Result<()> {
+fn nodes(work: &Work) -> Result<f64> {
     let mega = 1 << 20;
     let (from, to) = (work.device.alloc::<u32>(16 * mega)?, work.device.alloc::<u32>(16 * mega)?);
     let one = LaunchConfig::new(1, 32);
@@ -164,14 +164,12 @@ fn nodes(work: &Work) -> Result<()> {
     }
 
     let executable = as_written(&whole)?;
-    let empty = work.copies(0, &rows[0].add)?;
     let graphs = |copies: usize| -> Result<Vec<Executable>> {
         rows.iter().map(|row| work.copies(copies, &row.add)).collect()
     };
     let (alone, copied) = (graphs(1)?, graphs(1 + MORE_COPIES)?);
-    let mut empties = Vec::new();
     let (mut launches, mut launched, mut sums, mut measured) = (vec![], vec![], vec![], vec![]);
-    for warm_up in [&executable, &empty].into_iter().chain(&alone).chain(&copied) {
+    for warm_up in [&executable].into_iter().chain(&alone).chain(&copied) {
         work.by_events(warm_up)?;
         work.by_events(warm_up)?;
     }
@@ -182,7 +180,6 @@ fn nodes(work: &Work) -> Result<()> {
         sums.push((profile.critical_ns + profile.critical_gap_ns) as f64 / 1e3);
         measured.push(profile.measured_ns as f64 / 1e3);
         launched.push(work.by_events(&executable)?);
-        empties.push(work.by_events(&empty)?);
         for ((row, alone), copied) in rows.iter_mut().zip(&alone).zip(&copied) {
             row.take(&profile);
             let once = work.by_events(alone)?;
@@ -190,20 +187,25 @@ fn nodes(work: &Work) -> Result<()> {
             row.row.push((work.by_events(copied)? - once) / MORE_COPIES as f64);
         }
     }
-    let empty = median(&empties);
-    println!("a graph of one empty node by events: {empty:.2}");
-    print(&rows, empty);
+    let cost = median(&rows[0].events) - median(&rows[0].row);
+    println!("measuring a graph by events costs {cost:.2}");
+    print(&rows, cost);
     let events = median(&launched);
     for (name, times) in [("launch", launches), ("path and gaps", sums), ("instrumented", measured)] {
-        let profile = median(&times);
-        println!("{name:14} {profile:9.2} {events:9.2} {:>9} {:7.3}", "", profile / events);
+        print_launch(name, median(&times), events, cost);
     }
-    Ok(())
+    Ok(cost)
+}
+
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
+fn print_launch(name: &str, profile: f64, events: f64, cost: f64) {
+    let alone = events - cost;
+    println!("{name:14} {profile:9.2} {events:9.2} {alone:9.2} {:7.3}", profile / alone);
 }
 
 /// A chain of kernels, fills and copies by turns.
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
-fn mixed(work: &Work) -> Result<()> {
+fn mixed(work: &Work, cost: f64) -> Result<()> {
     let (few, others) = (work.device.alloc::<u32>(256)?, work.device.alloc::<u32>(256)?);
     let kernel = work.kernel(0, LaunchConfig::new(1, 32), 1);
     for (name, has_fills, has_copies) in
@@ -231,15 +233,15 @@ fn mixed(work: &Work) -> Result<()> {
             launched.push(work.by_events(&executable)?);
         }
         let [profile, nodes, events] = [launches, critical, launched].map(|times| median(&times));
-        let ratio = profile / events;
-        println!("{name:16} launch {profile:9.2}, of it nodes {nodes:9.2}; events {events:9.2} {ratio:7.3}");
+        print_launch(name, profile, events, cost);
+        println!("{:14} {nodes:9.2}", "  of it nodes");
     }
     Ok(())
 }
 
 /// A loop around kernels, a fill and a copy.
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
-fn passes(work: &Work) -> Result<()> {
+fn passes(work: &Work, cost: f64) -> Result<()> {
     let one = LaunchConfig::new(1, 32);
     let (few, others) = (work.device.alloc::<u32>(256)?, work.device.alloc::<u32>(256)?);
     let mut rows: Vec<Row<'_>> = [("in loop", 2_000), ("then", 500), ("short", 1)]
@@ -255,7 +257,6 @@ fn passes(work: &Work) -> Result<()> {
         last = (row.add)(&last)?.named(&row.name)?;
     }
     let executable = as_written(&graph)?;
-    let empty = work.copies(0, &rows[0].add)?;
     let alone: Vec<Executable> = rows.iter().map(|row| work.copies(1, &row.add)).collect::<Result<_>>()?;
     // The end of a pass can hide a part of the first copies, so the row is that of the later ones.
     let loops: Vec<[Executable; 3]> = rows
@@ -266,7 +267,7 @@ fn passes(work: &Work) -> Result<()> {
         })
         .collect::<Result<_>>()?;
     let mut firsts: Vec<Vec<f64>> = vec![vec![]; rows.len()];
-    let (mut launches, mut launched, mut empties) = (vec![], vec![], vec![]);
+    let (mut launches, mut launched) = (vec![], vec![]);
     let (mut counted, mut kept) = (0, 0);
     for _ in 0..LOOP_ROUNDS {
         let profile = executable.profile(&work.stream)?;
@@ -274,7 +275,6 @@ fn passes(work: &Work) -> Result<()> {
         counted = profile.node("loop").and_then(|node| node.passes).unwrap_or(0);
         kept = profile.spans.len();
         launched.push(work.by_events(&executable)? / PASSES as f64);
-        empties.push(work.by_events(&empty)?);
         for (((row, alone), [one, few, more]), firsts) in
             rows.iter_mut().zip(&alone).zip(&loops).zip(&mut firsts)
         {
@@ -288,12 +288,11 @@ fn passes(work: &Work) -> Result<()> {
     println!(
         "a loop of {PASSES} passes: {counted} counted, {kept} runs kept; `row` is another copy in the body"
     );
-    print(&rows, median(&empties));
+    print(&rows, cost);
     for (row, firsts) in rows.iter().zip(&firsts) {
         println!("{:14} {:9.2} by each of the {} copies after the first", row.name, median(firsts), FEW - 1);
     }
-    let (profile, events) = (median(&launches), median(&launched));
-    println!("{:14} {profile:9.2} {events:9.2} {:>9} {:7.3}", "a pass", "", profile / events);
+    print_launch("a pass", median(&launches), median(&launched), cost / PASSES as f64);
     println!();
     Ok(())
 }
@@ -334,9 +333,9 @@ fn measure(device: Device) -> Result<()> {
     if std::env::args().any(|argument| argument == "rows") {
         return rows::print(&work);
     }
-    nodes(&work)?;
-    mixed(&work)?;
-    passes(&work)?;
+    let cost = nodes(&work)?;
+    mixed(&work, cost)?;
+    passes(&work, cost)?;
     calls(&work)
 }
 
