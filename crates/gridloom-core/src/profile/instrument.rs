@@ -139,7 +139,17 @@ pub(crate) fn instrument(
     let added_nodes = (copy.definition.all_nodes().count() - definition.all_nodes().count()) as u64;
     let definition = Arc::new(copy.definition);
     let kept = kept as usize;
-    Ok(Instrumented { definition, added_nodes, timers, empty, chains, chains_once, chains_in_loop, memory, kept })
+    Ok(Instrumented {
+        definition,
+        added_nodes,
+        timers,
+        empty,
+        chains,
+        chains_once,
+        chains_in_loop,
+        memory,
+        kept,
+    })
 }
 
 /// Returns the graphs that are in no body of a conditional.

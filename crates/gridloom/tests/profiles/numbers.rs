@@ -226,6 +226,32 @@ fn an_empty_graph_and_a_loop_without_nodes_have_profiles() {
 }
 
 #[test]
+fn a_profile_says_how_many_nodes_measuring_added() {
+    for_each_method(|device, options| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(device);
+        let first = kernels.bump(&graph, &value, 1)?;
+        let last = kernels.bump(&first, &value, 1)?;
+        let profile = graph.instantiate()?.profile_with(&kernels.stream, options)?;
+        let said = "measuring added";
+        if profile.method == "workers" {
+            assert_eq!((profile.added_nodes, profile.before_ns), (0, 0));
+            assert!(!profile.to_string().contains(said), "{profile}");
+            return Ok(());
+        }
+        // Two timers around each of the two kernels and of nine times nothing, and a fill.
+        assert_eq!(profile.added_nodes, 2 * (2 + 9) + 1);
+        assert!(profile.to_string().contains(&format!("{said} 23 nodes, and ")), "{profile}");
+        // A fill is measured by further nodes.
+        last.memset(&value, 0i32)?;
+        let with_fill = graph.instantiate()?.profile_with(&kernels.stream, options)?;
+        assert!(with_fill.added_nodes > profile.added_nodes + 100, "{with_fill}");
+        Ok(())
+    });
+}
+
+#[test]
 fn a_graph_that_uses_all_memory_has_a_profile_that_says_what_is_missing() {
     let device = Device::cpu_with(CpuOptions::new().threads(1).memory_limit(1 << 20)).unwrap();
     let memory = device.alloc::<u8>(900 << 10).unwrap();
