@@ -175,7 +175,7 @@ impl Debug for Attachment {
 /// Checks that `bytes` bytes from `offset` on are in an allocation of this device.
 pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, bytes: usize) -> Result<()> {
     if memory.device() != device {
-        bail!(WrongDevice, "the memory belongs to another device");
+        bail!(WrongDevice, "the memory belongs to another device than the one that is to access it");
     }
     check_not_freed(memory)?;
     match offset.checked_add(bytes as u64) {

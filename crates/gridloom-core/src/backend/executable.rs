@@ -66,9 +66,9 @@ pub trait Executable: Send + Debug {
     fn adapts(&self) -> bool {
         false
     }
-    /// Takes another form before a launch on this stream, if there is a better one by now.
-    /// `current` returns the definition with all changes so far. Whatever fails leaves the form as
-    /// it was.
+    /// Replaces the instantiated form of the graph before a launch on this stream, if the backend
+    /// has a better one by now, for example an optimized one. `current` returns the definition with
+    /// all changes so far. If anything fails, the executable keeps its present form.
     fn adapt(&mut self, _stream: &Arc<dyn Stream>, _current: &mut dyn FnMut() -> Arc<Definition>) {}
     /// Prepares the first launch ahead of time.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;

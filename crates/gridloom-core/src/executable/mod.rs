@@ -56,7 +56,7 @@ struct State {
 }
 
 impl State {
-    /// Lets the backend's part take another form.
+    /// Lets the backend replace its form of the graph by a better one.
     #[inline]
     fn adapt(&mut self, stream: &Stream) {
         let State { current, backend, .. } = self;
@@ -96,7 +96,7 @@ pub struct Executable {
     auto_free: bool,
     node_priority: bool,
     conditional_mode: ConditionalMode,
-    /// Whether the backend's part is asked before each launch whether it takes another form.
+    /// Whether the backend may replace its form of the graph before a launch.
     adapts: bool,
     /// Outside of the lock, because a launch may hold the lock while it waits.
     cancel: Option<backend::Cancel>,
@@ -116,7 +116,11 @@ impl Executable {
     ) -> Result<Self> {
         if let Some(stream) = &options.upload {
             if stream.backend().device() != hierarchy.device.id() {
-                bail!(WrongDevice, "the stream to upload on belongs to another device");
+                bail!(
+                    WrongDevice,
+                    "the stream to upload on belongs to another device than the graph ({})",
+                    hierarchy.device.name()
+                );
             }
             refuse_upload(stream)?;
         }
@@ -401,7 +405,8 @@ impl Executable {
     }
 
     /// Returns a snapshot of the current definition: the one the executable was made from, with all
-    /// updates since. Do not call it inside callbacks of the device, which may wait for each other.
+    /// updates since. Do not call it inside callbacks of the device: a launch may hold the lock of
+    /// the executable while it waits for the callback.
     pub fn definition(&self) -> Arc<Definition> {
         self.state.lock().current.share()
     }

@@ -1,4 +1,4 @@
-//! What an executable says about itself: how its graph was lowered, and the memory that it holds.
+//! Reports about an executable: how its graph was lowered, and the memory that it holds.
 
 use crate::graph::NodeKey;
 

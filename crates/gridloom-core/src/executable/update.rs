@@ -22,15 +22,25 @@ impl Executable {
     /// bodies are part of the topology. The defaults of conditions are parameters. Disabled nodes
     /// stay disabled. Only actual differences reach the device.
     pub fn update(&self, graph: &Graph) -> Result<()> {
-        if graph.device().id() != self.device.id() {
-            bail!(WrongDevice, "the graph is for another device than the executable");
-        }
+        self.check_device_of(graph)?;
         let source = graph.definition();
         if graph.key() != source.root() {
             bail!(InvalidArgument, "an executable is updated from a root graph; this one is inside another");
         }
         lifetimes::check(&source)?;
         self.change(|changes| changes.take_over(changes.root(), (&source, source.root())))
+    }
+
+    fn check_device_of(&self, graph: &Graph) -> Result<()> {
+        if graph.device().id() != self.device.id() {
+            bail!(
+                WrongDevice,
+                "the graph is for another device ({}) than the executable ({})",
+                graph.device().name(),
+                self.device.name()
+            );
+        }
+        Ok(())
     }
 
     /// Makes the changes that `write` describes. If `write` fails or panics, nothing changes.
@@ -173,9 +183,7 @@ impl ExecutableNode<'_> {
     /// child node.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         let executable = self.executable;
-        if graph.device().id() != executable.device.id() {
-            bail!(WrongDevice, "the graph is for another device than the executable");
-        }
+        executable.check_device_of(graph)?;
         let source = graph.definition();
         lifetimes::check(&source)?;
         executable.change(|changes| {

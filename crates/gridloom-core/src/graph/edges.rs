@@ -121,7 +121,11 @@ impl Definition {
         let froms: Vec<NodeKey> = self.node(to).predecessors().iter().map(|edge| edge.node).collect();
         if froms.len() != kinds.len() {
             let (has, given) = (froms.len(), kinds.len());
-            bail!(InvalidArgument, "{given} kinds for the {has} edges into {}", self.label(to));
+            bail!(
+                InvalidArgument,
+                "{} has {has} edges into it, but {given} edge kinds were given; give one per edge",
+                self.label(to)
+            );
         }
         froms.iter().zip(kinds).try_for_each(|(&from, &kind)| self.check_edge_kind(from, to, kind))?;
         for (&from, &kind) in froms.iter().zip(kinds) {

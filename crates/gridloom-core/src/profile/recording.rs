@@ -48,18 +48,18 @@ impl Cost {
 /// How many runs of a node the two rows have that show what one of them takes by itself.
 pub(super) const FEW: usize = 5;
 pub(super) const MANY: usize = 13;
-/// How often the shorter and the longer chain of kernels and nodes by turns go to the node and
-/// back.
+/// How often the shorter and the longer chain, in which kernels alternate with nodes, switch to a
+/// node and back.
 pub(super) const TURNS: [usize; 2] = [1, 5];
 
-/// What a device takes to go from a kernel to a node and back. Many devices run fills and copies
-/// elsewhere than kernels.
+/// The time that a device takes to switch from a kernel to a node of another kind and back. Many
+/// devices run fills and copies on other units than kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switching {
-    /// What it takes from a timer kernel to the node and back. The measured time of the node
-    /// includes it, beyond [`Cost::inside_ns`].
+    /// The time to switch from a timer kernel to the node and back. The measured time of the node
+    /// includes it, in addition to [`Cost::inside_ns`].
     pub measured_ns: u64,
-    /// What it takes from a kernel of the graph to the node and on to another kernel, no more than
+    /// The time to switch from a kernel of the graph to the node and on to another kernel, at most
     /// `measured_ns`. Half of it comes before the node, and half after it.
     pub usual_ns: u64,
     /// What it adds to [`Cost::between_ns`] before the timer of the node.

@@ -8,9 +8,11 @@ use super::dominators::Dominators;
 use super::history::Conflict;
 use crate::graph::definition::{Definition, GraphKey, NodeKey, Order};
 
-/// Asks the dominators of a graph first, and where they do not tell searches backwards over its
-/// edges, latest node first. The search stops when all targets are found. Most nodes depend
-/// directly on what they use.
+/// Answers whether a node comes after others.
+///
+/// It looks at the dominators of a graph first. Where they do not decide, it searches backwards
+/// over the edges, latest node first, until all targets are found. Most nodes depend directly on
+/// what they use, so searches are short.
 pub(super) struct Search<'a> {
     definition: &'a Definition,
     dominators: Dominators,
