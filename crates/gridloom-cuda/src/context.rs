@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 
-/// Whether a thread is one of Gridloom's own.
+/// Tells Gridloom's own threads from those of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
     Others,

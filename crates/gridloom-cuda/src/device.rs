@@ -1,4 +1,5 @@
-//! GPUs: which there are, what each can do, and everything made on one.
+//! GPUs: how many there are, what each can do, and the memory, streams, events, modules and graphs
+//! that are made on one.
 
 use crate::context::Context;
 use crate::context_wait;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Returns how many CUDA GPUs there are. An error where there is no driver to ask.
+/// Returns how many CUDA GPUs there are, or an error if the system has no driver.
 /// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
 pub fn device_count() -> Result<u32> {
     count(&*Driver::get()?)
@@ -155,12 +156,12 @@ impl CudaDevice {
         self.capability
     }
 
-    /// Bytes of memory on the card.
+    /// Returns how many bytes of memory the card has.
     pub fn total_memory(&self) -> u64 {
         self.total_memory
     }
 
-    /// Bytes that are free on the card right now, for all processes.
+    /// Returns how many bytes are free on the card right now, for all processes.
     /// ([`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
     pub fn free_memory(&self) -> Result<u64> {
         let (mut free, mut total) = (0, 0);
@@ -170,8 +171,8 @@ impl CudaDevice {
         Ok(free as u64)
     }
 
-    /// Bytes that the device's memory pool holds of the system, in use or kept for the next
-    /// allocation.
+    /// Returns how many bytes the device's memory pool holds: those in use, and those that it keeps
+    /// for the next allocation.
     pub fn reserved_memory(&self) -> Result<u64> {
         Ok(self.shared.allocator.reserved()?)
     }
@@ -317,7 +318,7 @@ unsafe impl backend::Device for CudaDevice {
         ))
     }
 
-    /// ([`cuDeviceSetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuDeviceSetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     fn reset_graph_memory_high(&self) -> Result<()> {
         let mut zero: u64 = 0;
         let (device, high) =
@@ -328,7 +329,7 @@ unsafe impl backend::Device for CudaDevice {
         Ok(())
     }
 
-    /// ([`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     fn trim(&self) -> Result<()> {
         release::flush_briefly();
         self.shared.allocator.trim()?;
@@ -336,7 +337,7 @@ unsafe impl backend::Device for CudaDevice {
         Ok(unsafe { self.driver().cu_device_graph_mem_trim(self.shared.context.device()) }?)
     }
 
-    /// ([`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
+    /// Calls [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html).
     fn priority_range(&self) -> Result<RangeInclusive<i32>> {
         let (mut lowest, mut highest) = (0, 0);
         let _entered = self.shared.context.enter()?;

@@ -176,7 +176,7 @@ unsafe impl backend::Event for Event {
         Ok(self.inner.is_reached()?)
     }
 
-    /// ([`cuEventElapsedTime`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html))
+    /// Calls [`cuEventElapsedTime`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html).
     fn elapsed_since(&self, earlier: &dyn backend::Event) -> Result<Duration> {
         let earlier = Self::from_backend(earlier)?;
         let context = &self.inner.context;

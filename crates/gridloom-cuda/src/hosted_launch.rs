@@ -90,7 +90,8 @@ impl HostedLaunch {
         CURRENT.with_borrow(|current| current.as_ref().is_some_and(|own| ptr::eq(&**own, self)))
     }
 
-    /// Waits likewise, but not past the deadline. Whether the program has enqueued everything.
+    /// Waits likewise, but not past the deadline. Returns whether the program has enqueued
+    /// everything.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         if self.is_own() {
             return true;
@@ -247,7 +248,7 @@ impl HostedSlot {
         self.latest.cancel();
     }
 
-    /// Waits until the stream is free, but not past the deadline. Whether it is.
+    /// Waits until the stream is free, but not past the deadline. Returns whether it is.
     pub(crate) fn settle_until(&self, deadline: Instant) -> bool {
         if !self.maybe.load(Ordering::Acquire) {
             return true;
@@ -306,7 +307,7 @@ impl HostedLaunches {
         self.all().iter().for_each(|launch| launch.wait());
     }
 
-    /// Waits likewise, but not past the deadline. Whether all have enqueued everything.
+    /// Waits likewise, but not past the deadline. Returns whether all have enqueued everything.
     pub(crate) fn wait_all_until(&self, deadline: Instant) -> bool {
         self.all().iter().all(|launch| launch.wait_until(deadline))
     }

@@ -291,7 +291,7 @@ fn function_name(context: &Context, function: CUfunction) -> CString {
     }
 }
 
-/// ([`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+/// Calls [`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html).
 fn function_attribute(
     context: &Context,
     function: CUfunction,

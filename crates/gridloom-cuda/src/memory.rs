@@ -93,7 +93,7 @@ impl Allocator {
         Ok(self.reserved()?.saturating_sub(used))
     }
 
-    /// ([`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
+    /// Calls [`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html).
     fn pool_attribute(&self, pool: CUmemoryPool, attribute: CUmemPool_attribute) -> DriverResult<u64> {
         let mut bytes: u64 = 0;
         // SAFETY: the attributes asked for are 64-bit numbers.
@@ -241,8 +241,8 @@ impl Drop for Allocator {
     fn drop(&mut self) {
         let (stream, pool, device) = (Handle(self.stream), self.pool.map(Handle), self.context.device());
         self.context.let_go("memory pool", move |driver| {
-            // SAFETY: the stream was made here and is destroyed last. The last frees may be on
-            // their way, and the context may go right after this, so they are seen off first.
+            // SAFETY: the stream was made here and is destroyed last. The last frees may still be
+            // queued on it, and the context may end right after this, so this waits for them.
             let settled = unsafe { driver.cu_stream_synchronize(stream.raw()) };
             // No memory of the pool is left, since each piece holds a reference to this allocator.
             let given = pool.map_or(Ok(()), |pool| driver.pools().give(driver, device, pool.raw()));

@@ -122,7 +122,7 @@ impl Module {
         Self::load(context, device, image, Conditions::Fixed, None)
     }
 
-    /// ([`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
+    /// Calls [`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html).
     fn load(
         context: &Arc<Context>,
         device: DeviceId,
@@ -275,8 +275,8 @@ impl backend::Module for Module {
         self.device
     }
 
-    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html),
-    /// since 12.4; before it, those that the PTX declares)
+    /// Returns the names that the driver lists, or before CUDA 12.4 those that the PTX declares.
+    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
     fn kernel_names(&self) -> Vec<String> {
         let driver = self.context.driver();
         let names = || -> crate::driver::DriverResult<Vec<String>> {
@@ -310,7 +310,7 @@ impl backend::Module for Module {
         Ok(self.find_kernel(&name)?)
     }
 
-    /// ([`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
+    /// Calls [`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html).
     fn global(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Allocation>> {
         let missing = || Error::new(ErrorKind::NotFound, format!("the module has no variable `{name}`"));
         let c_name = CString::new(name).map_err(|_| missing())?;

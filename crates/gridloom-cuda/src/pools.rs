@@ -51,7 +51,7 @@ impl Pools {
     }
 }
 
-/// ([`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
+/// Calls [`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html).
 fn create(context: &Context) -> DriverResult<CUmemoryPool> {
     let driver = context.driver();
     context.keep()?;

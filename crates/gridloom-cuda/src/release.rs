@@ -3,8 +3,8 @@
 //! A graph or a stream releases what it keeps alive when the device is done with it. The device
 //! reports that on threads where nothing may be dropped: destructors of CUDA user objects and host
 //! functions run on a driver thread that must not call CUDA, and dropping a user's closure may call
-//! anything. So these threads hand their payload over
-//! ([`hand_over`], which never waits) and this thread drops it.
+//! anything. So these threads hand their payload over ([`hand_over`], which never waits), and this
+//! thread drops it.
 //!
 //! The same thread polls work in flight ([`watch`]). It releases the memory, modules and closures
 //! of a launch soon after the launch has ended, without any further call by the program.
@@ -62,7 +62,7 @@ struct Watching {
 }
 
 impl Watching {
-    /// Looks at it once. Whether to look again.
+    /// Polls the object once. Returns whether to poll it again.
     fn poll(&mut self) -> bool {
         if self.watched.poll() {
             self.idle = 0;
@@ -187,8 +187,8 @@ fn leak(message: Message) {
     }
 }
 
-/// Returns the queue to the thread, which starts at the first use. `None` where the system gives no
-/// thread.
+/// Returns the queue to the thread, which starts at the first use, or `None` if the system refused
+/// to start the thread.
 fn queue() -> Option<&'static Sender<Message>> {
     static QUEUE: OnceLock<Option<Sender<Message>>> = OnceLock::new();
     QUEUE
@@ -201,7 +201,7 @@ fn queue() -> Option<&'static Sender<Message>> {
                     Some(sender)
                 }
                 Err(error) => {
-                    log!(error, %error, "no thread for releasing resources; they are leaked");
+                    log!(error, %error, "cannot start the thread that releases resources; they are leaked");
                     None
                 }
             }

@@ -44,7 +44,7 @@ unsafe impl Send for RawStream {}
 unsafe impl Sync for RawStream {}
 
 impl RawStream {
-    /// ([`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Calls [`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html).
     fn new(context: &Arc<Context>, options: StreamOptions) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         let flags = match options.non_blocking {
@@ -58,7 +58,7 @@ impl RawStream {
         Ok(Self { context: Arc::clone(context), raw, spare: Mutex::default(), ownership })
     }
 
-    /// ([`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Calls [`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html).
     fn is_idle(&self) -> DriverResult<bool> {
         let _entered = self.context.enter()?;
         // SAFETY: the handle is alive.
@@ -394,7 +394,7 @@ impl Stream {
         Ok(copied?)
     }
 
-    /// ([`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+    /// Calls [`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html).
     fn call(&self, callback: &CallbackOp) -> Result<()> {
         let call = HostCall::new(callback.clone(), Arc::clone(&self.failures), None);
         // SAFETY: the function gets the number it asks for, of a call that is kept until it has
@@ -459,7 +459,7 @@ unsafe impl backend::Stream for Stream {
         Ok(())
     }
 
-    /// ([`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Calls [`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html).
     fn synchronize(&self) -> Result<()> {
         // Taken before the waits: what is added meanwhile belongs to launches that they do not wait
         // for.
@@ -502,7 +502,7 @@ unsafe impl backend::Stream for Stream {
         Ok(self.in_flight.queue().is_idle()?)
     }
 
-    /// ([`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Calls [`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html).
     fn priority(&self) -> Result<i32> {
         let mut priority = 0;
         let _entered = self.context.enter()?;

@@ -201,7 +201,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// ([`cuGraphHostNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphHostNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     fn host_call(&self, node: CUgraphNode) -> Result<Operation, Unreadable> {
         let mut p = CUDA_HOST_NODE_PARAMS_v1::default();
         // SAFETY: the node is a host call of a graph that this thread alone uses; one description

@@ -23,7 +23,7 @@ pub(super) struct Edge {
 pub(super) struct Reader<'a>(pub(super) &'a Driver);
 
 impl Reader<'_> {
-    /// ([`cuGraphGetNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphGetNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn nodes(self, graph: CUgraph) -> DriverResult<Vec<CUgraphNode>> {
         let mut count = 0;
         // SAFETY: see `Reader`; without an array the count is written.
@@ -37,9 +37,9 @@ impl Reader<'_> {
         Ok(nodes)
     }
 
-    /// ([`cuGraphGetEdges`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphGetEdges`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     ///
-    /// An older driver refuses to leave out what it knows of programmatic edges.
+    /// The form of the function for older drivers fails if an edge has data.
     pub(super) fn edges(self, graph: CUgraph) -> DriverResult<Vec<Edge>> {
         let with_data = self.0.supports(EDGE_DATA_SINCE);
         let get =
@@ -64,7 +64,7 @@ impl Reader<'_> {
         Ok(edges.map(|((from, to), data)| Edge { from, to, kind: edge_kind(data) }).collect())
     }
 
-    /// ([`cuGraphNodeGetType`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphNodeGetType`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn node_type(self, node: CUgraphNode) -> DriverResult<CUgraphNodeType> {
         let mut found = CUgraphNodeType(0);
         // SAFETY: see `Reader`; one number is written.
@@ -72,7 +72,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// ([`cuGraphChildGraphNodeGetGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphChildGraphNodeGetGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn child(self, node: CUgraphNode) -> DriverResult<CUgraph> {
         let mut child = ptr::null_mut();
         // SAFETY: see `Reader`; one handle, owned by the node, is written.

@@ -14,7 +14,7 @@ use std::slice;
 use std::sync::Arc;
 
 impl Importer<'_> {
-    /// ([`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn kernel(&mut self, node: CUgraphNode, programmatic: bool) -> Result<Operation, Unreadable> {
         let mut p = CUDA_KERNEL_NODE_PARAMS_v2::default();
         // SAFETY: the node is a kernel of a graph that this thread alone uses; one description is

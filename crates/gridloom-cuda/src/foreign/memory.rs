@@ -85,7 +85,7 @@ impl Importer<'_> {
         Ok(Region { base: Base::Allocation(Arc::new(memory)), offset: 0, bytes })
     }
 
-    /// ([`cuGraphMemcpyNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphMemcpyNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn copy(&self, node: CUgraphNode) -> Result<Operation, Unreadable> {
         let mut p = CUDA_MEMCPY3D::default();
         // SAFETY: the node is a copy of a graph that this thread alone uses; one description is
@@ -137,7 +137,7 @@ impl Importer<'_> {
         Ok(CopySide { region: self.region(address, bytes, side.kind)?, pitch, rows })
     }
 
-    /// ([`cuGraphMemsetNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphMemsetNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn fill(&self, node: CUgraphNode) -> Result<Operation, Unreadable> {
         let mut p = CUDA_MEMSET_NODE_PARAMS::default();
         // SAFETY: the node is a fill of a graph that this thread alone uses; one description is

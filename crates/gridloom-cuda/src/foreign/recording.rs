@@ -25,7 +25,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// ([`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Calls [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html).
     pub(super) fn begin(context: &Arc<Context>, mode: CaptureMode) -> Result<Self> {
         let _entered = context.enter()?;
         let mut stream = ptr::null_mut();
@@ -53,7 +53,7 @@ impl Recording {
             .ok_or_else(|| Error::new(ErrorKind::Driver, "the driver ended the capture and gave no graph"))
     }
 
-    /// ([`cuStreamEndCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Calls [`cuStreamEndCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html).
     fn end_capture(&mut self) -> DriverResult<Option<CudaGraph>> {
         self.capturing = false;
         let mut graph = ptr::null_mut();

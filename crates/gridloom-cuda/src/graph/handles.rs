@@ -21,7 +21,7 @@ unsafe impl Send for CudaGraph {}
 unsafe impl Sync for CudaGraph {}
 
 impl CudaGraph {
-    /// ([`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn new(context: &Arc<Context>) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: one handle is written; 0 is the one flag there is.
@@ -81,7 +81,7 @@ pub(super) struct InstantiateFailure {
 }
 
 impl CudaExecutable {
-    /// ([`cuGraphInstantiateWithParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphInstantiateWithParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn new(
         context: &Arc<Context>,
         graph: &CudaGraph,
@@ -107,7 +107,7 @@ impl CudaExecutable {
         self.raw
     }
 
-    /// ([`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     ///
     /// # Safety
     ///
@@ -118,7 +118,7 @@ impl CudaExecutable {
         unsafe { self.context.driver().cu_graph_launch(self.raw, stream) }
     }
 
-    /// ([`cuGraphUpload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphUpload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     pub(super) fn upload(&self, stream: CUstream) -> DriverResult<()> {
         // SAFETY: both handles are alive; uploading runs no node.
         unsafe { self.context.driver().cu_graph_upload(self.raw, stream) }

@@ -441,7 +441,7 @@ impl<'a> Builder<'a> {
         Ok(node)
     }
 
-    /// ([`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     fn add_general(
         &self,
         graph: CUgraph,

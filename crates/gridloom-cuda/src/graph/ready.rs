@@ -53,7 +53,7 @@ impl State {
 }
 
 impl ReadyNode {
-    /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     ///
     /// # Safety
     /// The context is current, and the bytes are arguments for the kernel, as many as there were.

@@ -188,7 +188,7 @@ impl Resources {
         self.cells()?.handle(condition)
     }
 
-    /// Bytes for alloc nodes, and for everything else.
+    /// Returns how many bytes alloc nodes have, and how many everything else has.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let Some(owned) = self.owned.get() else { return (0, 0) };
         let total: u64 = owned.blocks.iter().chain(owned.outliving.values()).map(|block| block.bytes()).sum();

@@ -500,7 +500,7 @@ impl<'a> InPlaceUpdate<'a> {
         Ok(set?)
     }
 
-    /// ([`cuGraphExec…SetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphExec…SetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     fn set_parameters(&self, place: DriverNode, parameters: &Parameters) -> DriverResult<()> {
         let context = &self.inner.resources.shared.context;
         let (driver, ctx) = (context.driver(), context.raw());

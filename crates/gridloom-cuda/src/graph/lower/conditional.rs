@@ -59,7 +59,7 @@ impl Builder<'_> {
         Ok(handle)
     }
 
-    /// ([`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// Calls [`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html).
     fn new_handle(&self, default: u32) -> DriverResult<CUgraphConditionalHandle> {
         let mut handle = 0;
         // SAFETY: graph and context are alive; one handle is written.
