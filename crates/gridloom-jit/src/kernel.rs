@@ -232,7 +232,7 @@ impl CompiledKernel {
         }
     }
 
-    /// Bytes of machine code that have been made of it so far.
+    /// Returns how many bytes of machine code exist for the kernel so far.
     pub fn code_bytes(&self) -> usize {
         let groups = self.groups_of.iter().flatten().flatten();
         let parts = self.single.iter().chain(&self.single_unchecked).chain(groups);
@@ -369,7 +369,7 @@ impl CompiledKernel {
             if let Ok(code) = code {
                 return Ok(Part { code, _tables: tables, entries, lanes, layout, bounds_checks });
             }
-            // It has met something that it does not know.
+            // The generator for wide vectors does not support some operation of the kernel.
             plan.vector_bytes = 16;
         }
         let code = host::Machine::compile(list, |func, isa| {

@@ -164,7 +164,7 @@ impl Uniformity {
         self.computed[slot as usize]
     }
 
-    /// Threads of a group.
+    /// Returns how many threads a group has.
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes
     }

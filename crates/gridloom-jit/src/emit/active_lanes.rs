@@ -115,8 +115,9 @@ impl Emitter<'_> {
         if step == 0 { Val::One(first) } else { Val::Affine(first, step) }
     }
 
-    /// Returns where a row of elements in shared memory is that some threads access, where a guard
-    /// holds: all of those are inside. None where it is no such row.
+    /// Returns where a row of elements in shared memory starts that the threads access in which a
+    /// guard holds. All elements that they access are checked. Returns `None` if the access is no
+    /// such row.
     pub(super) fn shared_row(
         &mut self,
         access: Access,
@@ -151,9 +152,9 @@ impl Emitter<'_> {
         Some(place)
     }
 
-    /// Returns where elements in shared memory start that are a step apart in the threads where a
-    /// guard holds: where that of the first thread is, or would be. All that are accessed are
-    /// inside.
+    /// Returns where elements in shared memory start that are a step apart in the threads in which
+    /// a guard holds: the address that the first thread has, or would have. All elements that are
+    /// accessed are checked.
     pub(super) fn shared_start(
         &mut self,
         access: Access,

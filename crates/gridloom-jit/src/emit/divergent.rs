@@ -2,11 +2,11 @@
 //! the others wait at the blocks they are at.
 //!
 //! Each block that threads can wait at has a word with a bit for each of them. After divergence,
-//! blocks are *met* in order. If no thread is at a block, the next block that can have threads is
-//! met. If all threads are there, they continue as a group. Otherwise the threads that are there
-//! run the block under a mask. Then they are recorded at the blocks they go to, and the first block
-//! that can have threads is met next (`analysis::divergence`). At an invalid address, or an
-//! instruction for the interpreter, each thread continues separately in the code for single
+//! blocks are *visited* in order. If no thread is at a block, the next block that can have threads
+//! is visited. If all threads are there, they continue as a group. Otherwise the threads that are
+//! there run the block under a mask. Then they are recorded at the blocks they go to, and the first
+//! block that can have threads is visited next (`analysis::divergence`). At an invalid address, or
+//! an instruction for the interpreter, each thread continues separately in the code for single
 //! threads.
 
 use super::branch::Way;
@@ -49,7 +49,7 @@ pub(super) struct Running {
 pub(super) struct Apart {
     /// A word for each block, and one for threads that have exited.
     words: Option<StackSlot>,
-    /// The code that meets each block.
+    /// The code that visits each block after divergence.
     meetings: Vec<Option<Block>>,
     /// For each region, the block for when all threads have exited, but not all at once.
     ends: Vec<Option<Block>>,
@@ -219,7 +219,7 @@ impl Emitter<'_> {
         before.is_none_or(|before| divergence.waiting(before).is_some_and(|waiting| waiting.contains(index)))
     }
 
-    /// Emits the code that meets a block.
+    /// Emits the code that visits a block after divergence.
     pub(super) fn meet(&mut self, index: usize) {
         let Some(meeting) = self.apart.meetings[index] else { return };
         let (flow, divergence) = (self.plan.flow, self.plan.divergence);
@@ -268,7 +268,7 @@ impl Emitter<'_> {
         self.facts_before = facts;
     }
 
-    /// Returns the code that meets a place: a block, or the end.
+    /// Returns the code that visits a place after divergence: a block, or the end.
     fn meeting_at(&mut self, place: usize) -> Block {
         if place < self.apart.meetings.len() {
             return match self.apart.meetings[place] {
@@ -287,7 +287,7 @@ impl Emitter<'_> {
         *self.apart.ends[region].insert(block)
     }
 
-    /// Records threads at the places they go to from the current block, and meets the first place
+    /// Records threads at the places they go to from the current block, and visits the first place
     /// that can have threads.
     pub(super) fn go_apart(&mut self, ways: &[(usize, Value)]) {
         let divergence = self.plan.divergence;

@@ -137,7 +137,7 @@ impl Emitter<'_> {
     }
 
     /// Returns where accesses go in the threads where a guard holds, or in all. Returns `None` if
-    /// that is to be found in another way.
+    /// the addresses have neither form of [`Places`].
     pub(super) fn places_of_active(
         &mut self,
         access: Access,
@@ -277,7 +277,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns addresses where a guard holds, and those of memory of the code's own elsewhere.
+    /// Returns the given addresses where a guard holds, and the address of scratch memory
+    /// elsewhere.
     fn hosts_or_nowhere(&mut self, hosts: &[Value], guard: &Val) -> Vec<Value> {
         let masks = self.masks(guard, Class::B64);
         let nowhere = Val::One(self.nowhere());

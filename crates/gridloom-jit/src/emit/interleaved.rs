@@ -41,7 +41,7 @@ impl Emitter<'_> {
         self.lanes >= 4 && matches!((elements, size), (2 | 4, 1 | 2 | 4 | 8))
     }
 
-    /// Elements of two vectors by turns: from the low or the high halves of each 16 bytes.
+    /// Interleaves the elements of two vectors, from the low or the high halves of each 16 bytes.
     fn interleave(&mut self, a: Value, b: Value, half: Half, bytes: usize) -> Value {
         let (size, start) = (bytes / 4, if let Half::Low = half { 0 } else { 2 });
         let count = self.b.func.dfg.value_type(a).bytes() as usize / 4;
@@ -52,7 +52,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Rows of four words as columns, which is its own inverse.
+    /// Transposes rows of four words, which is its own inverse.
     fn transpose_words(&mut self, rows: [Value; 4]) -> [Value; 4] {
         let [a, b, c, d] = rows;
         let [low, high] = [Half::Low, Half::High]
@@ -67,7 +67,7 @@ impl Emitter<'_> {
         columns
     }
 
-    /// Rows of two elements of 64 bits as columns, which is its own inverse.
+    /// Transposes rows of two elements of 64 bits, which is its own inverse.
     fn transpose_pairs(&mut self, [a, b]: [Value; 2]) -> [Value; 2] {
         [Half::Low, Half::High].map(|half| {
             let column = self.interleave(a, b, half, 8);
@@ -76,7 +76,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Words of two vectors, each second from the first or from the one behind it.
+    /// Returns every second word of two vectors, from word `first` on.
     fn every_second(&mut self, a: Value, b: Value, first: usize) -> Value {
         self.pick_words(a, b, |word| 2 * word + first)
     }
@@ -167,7 +167,7 @@ impl Emitter<'_> {
                     self.b.ins().load(ty, shared_flags(), host, at)
                 })
                 .collect();
-            // Of two rows, each second word.
+            // Every second word of two rows.
             let every_second = |emitter: &mut Self, a: Value, b: Value| {
                 [0, 1].map(|first| emitter.pick_words(a, b, |word| 2 * word + first))
             };
@@ -196,7 +196,7 @@ impl Emitter<'_> {
         let (host, at) = places[0];
         let (per, count) = (self.per_vector(Class::B32), bytes as usize / 4);
         for part in 0..places.len() / per {
-            // The words of two columns by turns.
+            // The words of two columns, interleaved.
             let by_turns = |emitter: &mut Self, a: Value, b: Value| {
                 [0, per / 2].map(|first| emitter.pick_words(a, b, |word| first + word / 2 + per * (word % 2)))
             };
@@ -254,7 +254,7 @@ impl Emitter<'_> {
         (columns.collect(), Class::B32)
     }
 
-    /// Some bits of each word.
+    /// Returns some bits of each word.
     fn field(&mut self, word: Value, start: i64, bits: u32, signed: Option<u32>) -> Value {
         let Some(to) = signed else {
             let count = self.b.ins().iconst(I32, start);
@@ -287,7 +287,7 @@ impl Emitter<'_> {
         columns
     }
 
-    /// The words of all threads, by word; the last of a thread may be half of one.
+    /// Returns the words of all threads, by word. The last of a thread may be half a word.
     fn load_words(&mut self, places: &[HostAddress], bytes: u32) -> Vec<Vec<Value>> {
         let is_contiguous = Self::is_contiguous(places, bytes);
         let (first, at) = places[0];

@@ -1,10 +1,10 @@
-//! Accesses of some threads of a group.
+//! Accesses that only some threads of a group make.
 //!
 //! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some
 //! thread loads from the page. Otherwise the threads make it in a loop (`each_active`). Only the
-//! addresses of threads that make the access are checked. Where elements are a step apart and it is
-//! rare, the runtime makes the accesses one by one: to write them out for each thread is most of
-//! what compiling a small kernel takes.
+//! addresses of threads that make the access are checked. Where elements are a step apart and the
+//! access is rare, the runtime makes the accesses one by one, because emitting code for each thread
+//! would take most of the time that a small kernel is compiled in.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
@@ -24,7 +24,7 @@ use std::mem::offset_of;
 /// Threads of the largest group.
 const MOST_LANES: u32 = 32;
 
-/// Threads of the largest group whose stores are written out for each.
+/// Threads of the largest group for which stores are emitted thread by thread, without a loop.
 const INLINE: u32 = 16;
 
 /// Bytes of memory that can all be loaded if one of them can, where they start at a multiple of as
@@ -32,8 +32,8 @@ const INLINE: u32 = 16;
 const PAGE: i64 = 4096;
 
 impl Emitter<'_> {
-    /// Returns the address in the first thread, checked for all, and the step, where the runtime
-    /// can make an access of elements of so many bytes.
+    /// Returns the address in the first thread, checked for all threads, and the step between
+    /// threads. Returns `None` if the runtime cannot make an access of elements of so many bytes.
     fn masked_address(
         &mut self,
         (access, size): (Access, u32),
@@ -49,14 +49,15 @@ impl Emitter<'_> {
         if !near || !matches!(size, 1 | 2 | 4 | 8) {
             return None;
         }
-        // Addresses near one that is good are good.
+        // An address near a valid one is valid.
         if !self.plan.bounds_checks.is_good(operand, access.align) {
             self.check_host(access, base, offset, access.size, 0);
         }
         Some([self.sum_with(base, offset), self.b.ins().iconst(I64, step)])
     }
 
-    /// Loads in the threads where a guard holds; false, where that is to be done in another way.
+    /// Loads in the threads where a guard holds. Returns `false`, and emits nothing, if the access
+    /// has no form for the runtime.
     pub(super) fn load_masked(
         &mut self,
         load: &Load,
@@ -101,7 +102,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Stores in the threads where a guard holds; false, where that is to be done in another way.
+    /// Stores in the threads where a guard holds. Returns `false`, and emits nothing, if the access
+    /// has no form for the runtime.
     pub(super) fn store_masked(
         &mut self,
         store: &Store,
@@ -246,13 +248,13 @@ impl Emitter<'_> {
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(done);
             }
-            _ => self.defect("a load of nobody"),
+            _ => self.defect("a load that no thread makes"),
         }
         self.forget(before);
     }
 
-    /// Truth of a row of elements being memory that can be loaded as a whole, if any element of it
-    /// is; none where that is not known of such a row. Elements that some thread loads are checked.
+    /// Returns the truth of a row of elements being loadable as a whole, if any element of it is.
+    /// Returns `None` if the row has no such test. Checks the elements that some thread loads.
     fn is_row_loadable(
         &mut self,
         access: Access,
@@ -267,7 +269,7 @@ impl Emitter<'_> {
         }
         match access.space {
             Space::Global if !access.narrow && access.align == access.size => {
-                // Addresses near one that is good are good.
+                // An address near a valid one is valid.
                 if !self.plan.bounds_checks.is_good(operand, access.align) {
                     self.check_host(access, first, offset, access.size, 0);
                 }
@@ -283,8 +285,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads where a guard holds, which it does in some thread; registers are written where another
-    /// holds, or in all threads, where anything may be in those that do not load.
+    /// Loads in the threads where a guard holds, of which there is at least one. Writes the
+    /// register where the guard `own` holds, or in all threads. Threads that do not load get any
+    /// value.
     pub(super) fn load_by_masks(
         &mut self,
         load: &Load,
@@ -380,7 +383,7 @@ impl Emitter<'_> {
                     self.go_on_in(done);
                 }
             }
-            _ => self.defect("a store of nobody"),
+            _ => self.defect("a store that no thread makes"),
         }
         self.forget(before);
     }
@@ -431,8 +434,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Addresses of the host for addresses in shared memory, checked where masks are set, or in all
-    /// threads.
+    /// Returns host addresses for addresses in shared memory, checked where masks are set, or in
+    /// all threads.
     pub(super) fn shared_hosts(
         &mut self,
         access: Access,
@@ -445,7 +448,7 @@ impl Emitter<'_> {
         Some(self.hosts_of_words(&words))
     }
 
-    /// Addresses of the host for addresses in shared memory, in 32 bits.
+    /// Returns host addresses for addresses in shared memory of 32 bits.
     pub(super) fn hosts_of_words(&mut self, words: &[Value]) -> Vec<Value> {
         let start = self.machine_field(offset_of!(Machine, shared), I64);
         let start = self.b.ins().splat(self.length.by(I64), start);
@@ -457,7 +460,8 @@ impl Emitter<'_> {
         hosts
     }
 
-    /// Addresses in shared memory, in 32 bits, checked where masks are set, or in all threads.
+    /// Returns addresses in shared memory in 32 bits, checked where masks are set, or in all
+    /// threads.
     pub(super) fn shared_words(
         &mut self,
         access: Access,
@@ -541,7 +545,7 @@ impl Emitter<'_> {
         }
         match any {
             Some(any) => self.leave_if_any(any, operand.narrow),
-            None => self.defect("an access of no thread"),
+            None => self.defect("an access that no thread makes"),
         }
     }
 
@@ -550,7 +554,7 @@ impl Emitter<'_> {
         self.pick_words(low, high, |word| 2 * word + 1)
     }
 
-    /// Memory that an access goes to in threads that do not make it.
+    /// Returns the address of scratch memory, which threads access that do not make an access.
     pub(super) fn nowhere(&mut self) -> Value {
         let slot = *self.side_exits.nowhere.get_or_insert_with(|| {
             self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 32, 5))

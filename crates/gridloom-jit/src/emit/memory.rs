@@ -78,8 +78,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Blocks for a guard that holds in every thread and in some, of which the current block picks;
-    /// and where they meet.
+    /// Branches on whether a guard holds in every thread or only in some. Returns the blocks for
+    /// both, and the block behind them, which is also where the branch goes if the guard holds in
+    /// none.
     pub(super) fn split(&mut self, guard: &Val) -> (Block, Block, Block) {
         let masks = self.vectors(guard, Class::Pred);
         let (every, some, test, done) =
@@ -342,8 +343,8 @@ impl Emitter<'_> {
         Some(self.lane(guard, Class::Pred, lane))
     }
 
-    /// Returns where an access goes in each thread where a guard holds, all of them checked; zero
-    /// in the others.
+    /// Returns where an access goes in each thread where a guard holds, checked, and zero in the
+    /// other threads.
     pub(super) fn places(
         &mut self,
         access: Access,
@@ -404,8 +405,8 @@ impl Emitter<'_> {
         places
     }
 
-    /// Goes on in a new block where a truth value holds; [`rejoin`](Self::rejoin) ends that, and
-    /// until then `otherwise` is the result.
+    /// Begins a block that runs if a truth value holds. [`rejoin`](Self::rejoin) ends it with a
+    /// result. If the value does not hold, the result is `otherwise`.
     pub(super) fn when(&mut self, condition: Value, otherwise: Value, ty: Type) -> Block {
         let (then, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(done, ty);
@@ -464,7 +465,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// One element, extended as the instruction says.
+    /// Loads one element and extends it as the instruction says.
     pub(super) fn load_element(&mut self, load: &Load, host: Value, at: i32) -> (Value, Class) {
         let class = Self::element(load.extend.size);
         let flags = match load.operand.space {

@@ -97,7 +97,7 @@ pub(crate) struct Plan<'a> {
     /// For each instruction of the function, how it is computed.
     pub(crate) natives: &'a [Option<Native>],
     pub(crate) uniformity: &'a Uniformity,
-    /// Where its threads part.
+    /// Where its threads diverge.
     pub(crate) divergence: &'a Divergence,
     pub(crate) rematerialization: &'a Rematerialization,
     pub(crate) ranges: &'a Ranges,
@@ -128,7 +128,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) entries: &'a [Pc],
 }
 
-/// What is known where code is being written.
+/// What is known at the point where code is being emitted.
 #[derive(Clone, Default)]
 struct Facts {
     /// Addresses that were checked, with alignment and offset.
@@ -139,12 +139,12 @@ struct Facts {
     checked_words: Vec<(Vec<Value>, u32, u32, i64)>,
     /// Bases in shared memory that were, with alignment and the offsets that are good.
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
-    /// Addresses of 32 bits, extended.
+    /// Addresses of 32 bits, with the values they were extended to.
     widened: Vec<(Value, Value)>,
     /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the
     /// group, read with a sign or without.
     unwrapped: Vec<(Value, i64, bool)>,
-    /// Predicates that the ends of a group tell.
+    /// Predicates that are known for the whole group from its first and last thread.
     predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
     /// Words of records that are loaded and may be read later.
     fields: Vec<records::Field>,
@@ -171,11 +171,12 @@ pub(crate) struct Emitter<'a> {
     /// The values of invariant definitions, by instruction: those that a block shares, and, while a
     /// group is entered, those that it needs.
     rematerialized: HashMap<Pc, Vec<Value>>,
-    /// Whether invariant definitions are being computed, out of their places.
+    /// Whether invariant definitions are being computed now, away from their places in the code.
     rematerializing: bool,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
-    /// Threads that code is written for now: those of a group, or the first of them on some ways.
+    /// Threads that code is emitted for now: those of a group, or in some short blocks the first of
+    /// them.
     lanes: u32,
     length: VectorLength,
     /// Functions that stand for operations of the generator for wide vectors.
@@ -191,7 +192,7 @@ pub(crate) struct Emitter<'a> {
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
     machine: Value,
-    /// Fields of it, by their offset.
+    /// Fields of the machine that are loaded, by their offset.
     fields: HashMap<usize, Value>,
     /// How far accesses to shared memory may go, by their length and alignment.
     limits: HashMap<(u32, i64), Value>,
@@ -243,21 +244,22 @@ pub(crate) struct Emitter<'a> {
     pending: SlotSet,
     any_nan: bool,
     keeps_nan: bool,
-    /// The threads that go a short way, while the others wait.
+    /// The threads that run a short block, while the others wait.
     party: Option<branch::Party>,
     /// The threads that run the block being written, where others wait.
     running: Option<divergent::Running>,
-    /// Where threads wait that have parted.
+    /// Where threads that have diverged wait.
     apart: divergent::Apart,
     /// Blocks that lead away from the one being written, to be written next.
     ways: Vec<(Block, branch::Way)>,
     /// Registers that are in the frame of the group as they were after the last barrier.
     unchanged: barrier::Unchanged,
-    /// What was found to be wrong with this compiler.
+    /// A contradiction that the compiler found in itself, if any.
     defect: Option<&'static str>,
 }
 
-/// Writes the code of a function. It refers to what is returned.
+/// Emits the code of a function. The code refers to the tables that are returned, so they must live
+/// as long as it.
 pub(crate) fn build(
     func: &mut ir::Function,
     isa: &OwnedTargetIsa,
@@ -363,7 +365,7 @@ pub(crate) fn build(
     unchanged.remove_stores(emitter.b.func, &mut tables, plan.frame_layout.bytes);
     emitter.b.finalize(isa.frontend_config());
     match defect {
-        Some(defect) => Err(format!("the compiler has met {defect}")),
+        Some(defect) => Err(format!("internal error of the CPU code generator: {defect}")),
         None => Ok(tables),
     }
 }
@@ -407,7 +409,7 @@ pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Unif
 }
 
 impl<'a> Emitter<'a> {
-    /// Notes that the compiler contradicts itself; what it writes is then thrown away.
+    /// Notes that the compiler contradicts itself. The code of the function is then discarded.
     pub(crate) fn defect(&mut self, what: &'static str) {
         self.defect.get_or_insert(what);
     }
@@ -455,8 +457,8 @@ impl<'a> Emitter<'a> {
         self.b.inst_results(call).first().copied()
     }
 
-    /// Calls a function of the runtime on a rare way, where it is better to save all registers than
-    /// to have none that stays.
+    /// Calls a function of the runtime where that is rare. The called function saves all registers,
+    /// so that the code around the call may keep values in them.
     pub(crate) fn call_rarely(&mut self, address: usize, arguments: &[Value]) {
         let types: Vec<Type> = arguments.iter().map(|&value| self.b.func.dfg.value_type(value)).collect();
         let preserving = match self.is_wide() {
@@ -474,7 +476,7 @@ impl<'a> Emitter<'a> {
         self.b.ins().call_indirect(signature, callee, arguments);
     }
 
-    /// Truth of all, or any, of masks.
+    /// Returns the truth of masks being set in all threads.
     pub(crate) fn all_true(&mut self, masks: &[Value]) -> Value {
         let mut all = masks[0];
         for &mask in &masks[1..] {
@@ -489,6 +491,7 @@ impl<'a> Emitter<'a> {
         self.b.ins().vall_true(all)
     }
 
+    /// Returns the truth of masks being set in any thread.
     pub(crate) fn any_true(&mut self, masks: &[Value]) -> Value {
         let mut any = masks[0];
         for &mask in &masks[1..] {
@@ -497,8 +500,8 @@ impl<'a> Emitter<'a> {
         self.b.ins().vany_true(any)
     }
 
-    /// Goes on with a block that everything that leads to has been written of, so that registers
-    /// are known in it.
+    /// Continues in a block whose predecessors have all been emitted, so that registers are known
+    /// in it.
     pub(crate) fn go_on_in(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);

@@ -347,8 +347,8 @@ impl Emitter<'_> {
         sum
     }
 
-    /// Each second byte at a time, in 16 bits: a machine adds the products of two neighbours of
-    /// those.
+    /// Emits `dp4a` in vectors: every second byte at a time, in 16 bits, because a machine adds the
+    /// products of two neighbours of those.
     fn dot_product_of_vectors(&mut self, signed: [bool; 2], x: &[Value]) -> Value {
         let mut sum = x[2];
         for odd in [false, true] {

@@ -147,7 +147,7 @@ impl Emitter<'_> {
         let any = match (any, truth) {
             (Some(any), Some(truth)) => self.b.ins().bor(any, truth),
             (Some(any), None) | (None, Some(any)) => any,
-            (None, None) => return self.defect("a doubt about nothing"),
+            (None, None) => return self.defect("a speculation without a value to check"),
         };
         let go_on = self.b.create_block();
         self.b.ins().brif(any, speculation.exit, &[], go_on, &[]);

@@ -175,7 +175,8 @@ codes! {
     VPMOVW2M = evex(2, 2, 0x29, 1);
 }
 
-/// Arithmetic of floats: of vectors and of one number, in single and double precision.
+/// Returns the code for arithmetic on floats: of vectors or of one number, in single or double
+/// precision.
 pub(super) fn float(opcode: u8, double: bool, scalar: bool) -> Code {
     let prefix = match (scalar, double) {
         (false, false) => 0,
@@ -186,17 +187,20 @@ pub(super) fn float(opcode: u8, double: bool, scalar: bool) -> Code {
     Code::either(1, prefix, opcode, double)
 }
 
-/// A fused multiplication and addition. `opcode` is that of the form on vectors.
+/// Returns the code for a fused multiplication and addition. `opcode` is that of the form on
+/// vectors.
 pub(super) fn fused(opcode: u8, double: bool, scalar: bool) -> Code {
     Code::either(2, 1, opcode + u8::from(scalar), double)
 }
 
-/// Arithmetic of general-purpose registers, with a register or memory as its second operand.
+/// Returns the code for arithmetic on general-purpose registers, with a register or memory as its
+/// second operand.
 pub(super) fn arithmetic(opcode: u8, wide: bool) -> Code {
     Code::legacy(0, 0, opcode, wide)
 }
 
-/// An operation on masks of so many elements, of which there are forms for eight and sixteen.
+/// Returns the code for an operation on masks of so many elements, of which there are forms for
+/// eight and sixteen.
 pub(super) fn of_masks(opcode: u8, elements: u32) -> Code {
     Code::vex(1, u8::from(elements <= 8), opcode, false, 1)
 }

@@ -364,7 +364,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// An atomic operation by comparing and exchanging until nobody interferes.
+    /// Emits an atomic operation as a loop that compares and exchanges until no other thread
+    /// interferes.
     fn atomic(&mut self, atomic: AtomicLoop, [at, value, own]: [u8; 3]) {
         let AtomicLoop { combine, wide } = atomic;
         let place = Rm::Memory(Place::At { base: at, index: None, displacement: 0 });

@@ -30,23 +30,24 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// An instruction of general-purpose registers.
+    /// Describes an instruction on general-purpose registers.
     pub(super) const fn legacy(map: u8, prefix: u8, opcode: u8, wide: bool) -> Self {
         let kind = Kind::Legacy;
         Self { kind, map, prefix, opcode, wide, length: 0, access: 1, bytes: [false; 2] }
     }
 
-    /// An instruction of mask registers, or of general-purpose registers with three operands.
+    /// Describes an instruction on mask registers, or on general-purpose registers with three
+    /// operands.
     pub(super) const fn vex(map: u8, prefix: u8, opcode: u8, wide: bool, length: u8) -> Self {
         Self { kind: Kind::Vex, map, prefix, opcode, wide, length, access: 1, bytes: [false; 2] }
     }
 
-    /// A vector instruction.
+    /// Describes a vector instruction.
     pub(super) const fn evex(map: u8, prefix: u8, opcode: u8, wide: bool) -> Self {
         Self { kind: Kind::Evex, map, prefix, opcode, wide, length: 0, access: 0, bytes: [false; 2] }
     }
 
-    /// A vector instruction that has the same encoding in VEX.
+    /// Describes a vector instruction that has the same encoding in VEX.
     pub(super) const fn either(map: u8, prefix: u8, opcode: u8, wide: bool) -> Self {
         Self { kind: Kind::Either, map, prefix, opcode, wide, length: 0, access: 0, bytes: [false; 2] }
     }

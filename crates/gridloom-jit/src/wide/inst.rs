@@ -26,7 +26,7 @@ pub(super) fn general(number: u8) -> PReg {
     PReg::new(number.into(), GENERAL)
 }
 
-/// Registers that a call does not preserve.
+/// Returns the registers that a call does not preserve.
 pub(super) fn caller_saved() -> PRegSet {
     let mut set = PRegSet::empty();
     for number in [RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11] {

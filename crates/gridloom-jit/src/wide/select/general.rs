@@ -4,7 +4,7 @@
 use super::*;
 
 impl Selector<'_> {
-    /// An operation with a constant, by its number in the instruction.
+    /// Returns an operation with a constant, by its number in the instruction.
     pub(super) fn with_constant(&self, number: u8, wide: bool, constant: i32) -> Form {
         match u8::try_from(constant).is_ok_and(|constant| constant < 128) || (-128..0).contains(&constant) {
             true => Form::new(Code::legacy(0, 0, 0x83, wide)).reg(Use::Number(number)).byte(constant as u8),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An operation on two vectors, for elements of 32 and of 64 bits.
+/// Returns the code for an operation on two vectors, for elements of 32 or of 64 bits.
 fn integer_code(opcode: Opcode, quad: bool) -> Option<Code> {
     Some(match (opcode, quad) {
         (Opcode::Iadd, false) => VPADDD,
@@ -29,7 +29,7 @@ fn integer_code(opcode: Opcode, quad: bool) -> Option<Code> {
     })
 }
 
-/// An operation on two floats or vectors of them, by its number in the instruction.
+/// Returns the opcode for an operation on two floats or vectors of them.
 pub(super) fn float_opcode(opcode: Opcode) -> Option<u8> {
     Some(match opcode {
         Opcode::Fadd => 0x58,
