@@ -23,7 +23,7 @@ const MOST: u64 = 1 << 16;
 
 /// The progress of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Come {
+enum Progress {
     Started,
     /// It has stored its element.
     Stored,
@@ -65,12 +65,12 @@ fn fills(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Ranges, pc: Pc) -
 /// Returns whether every thread executes an instruction before it ends, and before any thread reads
 /// shared memory, with a barrier of all threads in between.
 fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
-    let mut come: Vec<Option<Come>> = vec![None; flow.blocks.len()];
-    let Some(first) = come.first_mut() else { return false };
-    *first = Some(Come::Started);
+    let mut progress: Vec<Option<Progress>> = vec![None; flow.blocks.len()];
+    let Some(first) = progress.first_mut() else { return false };
+    *first = Some(Progress::Started);
     let mut work = vec![0];
     while let Some(index) = work.pop() {
-        let (Some(mut at), block) = (come[index], &flow.blocks[index]) else { continue };
+        let (Some(mut at), block) = (progress[index], &flow.blocks[index]) else { continue };
         for pc in block.range.clone() {
             let instruction = flow.instruction(pc);
             let shared = |space: Space| matches!(space, Space::Shared | Space::Generic);
@@ -80,12 +80,12 @@ fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
                 _ => false,
             };
             match flow.role(pc) {
-                _ if at == Come::Passed => {}
-                _ if pc == fill => at = Come::Stored,
+                _ if at == Progress::Passed => {}
+                _ if pc == fill => at = Progress::Stored,
                 _ if reads => return false,
-                Role::Interpreted if at == Come::Stored && is_passed(flow, pc) => at = Come::Passed,
+                Role::Interpreted if at == Progress::Stored && is_passed(flow, pc) => at = Progress::Passed,
                 Role::Interpreted => return false,
-                Role::Terminator if at == Come::Started => {
+                Role::Terminator if at == Progress::Started => {
                     if matches!(instruction.op, Op::Exit | Op::Return) {
                         return false;
                     }
@@ -96,9 +96,9 @@ fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
         for &successor in &block.successors {
             let Some(next) = flow.block_at(successor) else { return false };
             // The least progress on any path to it.
-            let least = come[next].map_or(at, |before| before.min(at));
-            if come[next] != Some(least) {
-                come[next] = Some(least);
+            let least = progress[next].map_or(at, |before| before.min(at));
+            if progress[next] != Some(least) {
+                progress[next] = Some(least);
                 work.push(next);
             }
         }
