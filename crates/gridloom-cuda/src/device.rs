@@ -9,9 +9,9 @@ use crate::graph;
 use crate::hosted_launch::HostedLaunches;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
-use crate::once::Once;
 use crate::polling::PollingWait;
 use crate::release;
+use crate::retry_once::RetryOnce;
 use crate::stream::{Stream, StreamsInFlight};
 use crate::sys::*;
 use crate::turns::Turns;
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) hosted_launches: Arc<HostedLaunches>,
     pub(crate) streams: Arc<StreamsInFlight>,
-    builtins: Once<Arc<Module>>,
+    builtins: RetryOnce<Arc<Module>>,
     /// The memory that executables hold for alloc nodes.
     pub(crate) graph_memory: Arc<GraphMemoryMeter>,
     /// The turns that graphs with conditionals take.
@@ -126,7 +126,7 @@ impl CudaDevice {
                 allocator,
                 hosted_launches: Arc::default(),
                 streams: Arc::default(),
-                builtins: Once::new(),
+                builtins: RetryOnce::new(),
                 graph_memory: Arc::default(),
             }),
         })

@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::declared::{DeclaredKernel, DeclaredKernels};
 use crate::driver::DriverError;
 use crate::kernel::Kernel;
-use crate::once::Once;
 use crate::release::Handle;
+use crate::retry_once::RetryOnce;
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId};
@@ -47,7 +47,7 @@ enum Conditions {
     Fixed,
     /// Through the driver. The text is kept for the variant that stores conditions, which is
     /// compiled when it is first needed.
-    Driver { source: Arc<str>, stored: Box<Once<Arc<Module>>> },
+    Driver { source: Arc<str>, stored: Box<RetryOnce<Arc<Module>>> },
     /// By storing the value at the address passed as the handle.
     Stored,
 }
@@ -86,7 +86,7 @@ impl Module {
             return Ok(module);
         }
         let conditions = match condition_ptx::sets_conditions(&source) {
-            true => Conditions::Driver { source, stored: Box::new(Once::new()) },
+            true => Conditions::Driver { source, stored: Box::new(RetryOnce::new()) },
             false => Conditions::Fixed,
         };
         let mut module = Self::load(context, device, text.as_bytes_with_nul(), conditions, declared)?;

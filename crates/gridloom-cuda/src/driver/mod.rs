@@ -19,8 +19,8 @@ pub(crate) use source::reason as loader_reason;
 pub use source::{DRIVER_NAMES, DriverLibrary, SymbolSource};
 
 use crate::host_pages::HostPages;
-use crate::once::Once;
 use crate::pools::Pools;
+use crate::retry_once::RetryOnce;
 use crate::sys::CUresult;
 use crate::version::CudaVersion;
 use functions::Slots;
@@ -95,7 +95,7 @@ impl Driver {
     ///
     /// Only success is remembered: a driver that is not there yet may be later.
     pub fn get() -> DriverResult<Arc<Self>> {
-        static DRIVER: Once<Arc<Driver>> = Once::new();
+        static DRIVER: RetryOnce<Arc<Driver>> = RetryOnce::new();
         DRIVER.get(|| Self::open(DriverOptions::from_environment()?)).cloned()
     }
 

@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 /// A value that the first successful caller makes while others wait. Unlike with a `OnceLock`, a
 /// caller that fails leaves it to the next one, who may find memory or a driver.
 #[derive(Debug)]
-pub(crate) struct Once<T> {
+pub(crate) struct RetryOnce<T> {
     value: OnceLock<T>,
     trying: Mutex<()>,
 }
 
-impl<T> Once<T> {
+impl<T> RetryOnce<T> {
     pub(crate) const fn new() -> Self {
         Self { value: OnceLock::new(), trying: Mutex::new(()) }
     }
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn threads_that_ask_at_once_make_one_value() {
-        let (once, made) = (Once::new(), AtomicUsize::new(0));
+        let (once, made) = (RetryOnce::new(), AtomicUsize::new(0));
         let make = || -> Result<usize, ()> {
             std::thread::yield_now();
             Ok(made.fetch_add(1, Ordering::SeqCst))
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_made_is_tried_again() {
-        let once = Once::new();
+        let once = RetryOnce::new();
         assert_eq!(once.get(|| Err::<u32, _>("not there yet")), Err("not there yet"));
         assert_eq!(once.get(|| Ok::<_, &str>(7)), Ok(&7));
         assert_eq!(once.get(|| Err("asked again")), Ok(&7));
