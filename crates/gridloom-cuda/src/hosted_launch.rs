@@ -45,7 +45,7 @@ static UNJOINED: Mutex<Vec<Arc<HostedLaunch>>> = Mutex::new(Vec::new());
 impl HostedLaunch {
     /// Runs `work` on a thread of its own.
     fn start(work: impl FnOnce() + Send + 'static) -> Result<Arc<Self>> {
-        release::mind_exit();
+        release::stop_work_at_exit();
         join_ended();
         let launch = Arc::new(Self::default());
         let ending = Ending(Arc::clone(&launch));
@@ -146,7 +146,7 @@ pub(crate) fn stop_at_exit() {
                 own.end(Progress::Resting);
             }
         });
-        release::rest();
+        release::park_forever();
     }
 }
 

@@ -273,7 +273,7 @@ fn run(messages: &Receiver<Message>) {
                 // Dropping these values would call a driver that is shutting down.
                 std::mem::forget((watched, held));
                 let _ = done.send(());
-                rest();
+                park_forever();
             }
             Err(RecvTimeoutError::Timeout) if paused => {}
             Err(RecvTimeoutError::Timeout) => poll(&mut watched),
@@ -303,14 +303,14 @@ pub(crate) fn is_stopped() -> bool {
     STOPPED.load(Ordering::Acquire)
 }
 
-/// Makes the end of the process stop running work first. Code that starts a thread that calls the
-/// driver calls this.
-pub(crate) fn mind_exit() {
+/// Registers the exit handler, which stops the threads that call the driver. Code that starts such
+/// a thread calls this first.
+pub(crate) fn stop_work_at_exit() {
     let _ = queue();
 }
 
-/// Does nothing until the process is gone.
-pub(crate) fn rest() -> ! {
+/// Parks this thread until the process is gone.
+pub(crate) fn park_forever() -> ! {
     loop {
         std::thread::park();
     }
