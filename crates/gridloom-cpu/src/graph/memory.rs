@@ -14,7 +14,7 @@ use crate::device::Shared;
 use crate::memory::{CpuAllocation, HostBlock};
 
 /// The memory of all alloc nodes of an executable, and where it lies.
-pub(super) struct GraphMemory {
+pub(super) struct AllocNodeMemory {
     /// The address of each alloc node's memory.
     pub(super) addresses: Addresses,
     /// The memory of alloc nodes that nothing frees. Every launch reuses it.
@@ -25,12 +25,12 @@ pub(super) struct GraphMemory {
     blocks: Vec<Arc<HostBlock>>,
 }
 
-impl GraphMemory {
+impl AllocNodeMemory {
     /// Allocates the memory of all alloc nodes.
     pub(super) fn allocate(device: &Shared, definition: &Definition) -> Result<Self> {
         let allocations = Allocations::of(definition);
         let layout = arena::plan(definition, &allocations);
-        let mut memory = GraphMemory {
+        let mut memory = AllocNodeMemory {
             addresses: Addresses(HashMap::with_capacity(allocations.nodes.len())),
             outliving: HashMap::new(),
             bytes: 0,

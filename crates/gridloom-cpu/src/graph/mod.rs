@@ -41,7 +41,7 @@ use crate::device::Shared;
 use crate::operation::contain;
 use crate::stream::{CpuStream, Work};
 use events::{Events, LaunchEvent};
-use memory::GraphMemory;
+use memory::AllocNodeMemory;
 use plan::{Plan, Planner, Step};
 use recorder::{LaunchRecorder, NoRecorder, Recorder};
 use replay::Replay;
@@ -60,7 +60,7 @@ pub(crate) struct Inner {
     event_steps: Vec<(StepId, u32)>,
     front: Mutex<Front>,
     /// The memory of alloc nodes. Launches in flight use it, so it lives as long as they do.
-    memory: GraphMemory,
+    memory: AllocNodeMemory,
     memory_use: MemoryUse,
     _metered: MeteredBytes,
     conditions: Box<[AtomicU32]>,
@@ -201,7 +201,7 @@ impl CpuExecutable {
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        let memory = GraphMemory::allocate(&device, definition)?;
+        let memory = AllocNodeMemory::allocate(&device, definition)?;
         let mut planner = Planner {
             device: &device,
             definition,
