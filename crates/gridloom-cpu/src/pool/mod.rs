@@ -20,9 +20,9 @@
 //! removal, and the owner waits for it, or it does not find the entry.
 
 mod dag;
-mod each;
 #[cfg(all(test, loom))]
 mod models;
+mod parallel_for;
 mod sleep;
 
 use std::cell::Cell;
@@ -30,9 +30,9 @@ use std::ptr;
 use std::sync::Arc;
 
 pub(crate) use dag::{Dag, Edges};
-pub(crate) use each::Pace;
 use gridloom_core::log;
 use gridloom_core::user_code;
+pub(crate) use parallel_for::Pace;
 use sleep::Sleep;
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
