@@ -2,7 +2,7 @@
 
 use super::allocate::Placed;
 use super::codes::{VMOVAPS, VMOVUPS, VMOVUPS_STORE, arithmetic};
-use super::encode::{Assembler, Code, Condition, Fields, Place, Rm};
+use super::encode::{AddressForm, Assembler, Code, Condition, Fields, Rm};
 use super::inst::*;
 use super::listing;
 use regalloc2::{Allocation, Block, Edit, Function, InstOrEdit, Output};
@@ -163,7 +163,7 @@ impl Emitter<'_> {
         // Other code is faster if no upper half of a vector is in use: vzeroupper
         self.assembler.code.extend([0xc5, 0xf8, 0x77]);
         let displacement = -8 * self.saved.len() as i32;
-        let place = Rm::Memory(Place::At { base: RBP, index: None, displacement });
+        let place = Rm::Memory(AddressForm::At { base: RBP, index: None, displacement });
         self.assembler.instruction(Code::legacy(0, 0, 0x8d, true), fields(RSP, place), 0);
         for &number in self.saved.iter().rev() {
             if number >= 8 {
@@ -192,7 +192,7 @@ impl Emitter<'_> {
     fn slot(&self, allocation: Allocation) -> Option<Rm> {
         let slot = allocation.as_stack()?;
         let displacement = self.spills + 8 * slot.index() as i32;
-        Some(Rm::Memory(Place::At { base: RSP, index: None, displacement }))
+        Some(Rm::Memory(AddressForm::At { base: RSP, index: None, displacement }))
     }
 
     fn copy(&mut self, from: Allocation, to: Allocation) {
@@ -309,15 +309,15 @@ impl Emitter<'_> {
                 let index = memory.index.map(|(index, log)| (register(index), log));
                 let displacement = memory.displacement;
                 Rm::Memory(match memory.base {
-                    base if memory.each => Place::Each {
+                    base if memory.each => AddressForm::Each {
                         base: if let Base::Operand(base) = base { Some(register(base)) } else { None },
                         index: index.unwrap_or_default(),
                         displacement,
                     },
                     Base::None => return,
-                    Base::Operand(base) => Place::At { base: register(base), index, displacement },
-                    Base::Frame => Place::At { base: RSP, index, displacement },
-                    Base::Constant(constant) => Place::Constant(constant),
+                    Base::Operand(base) => AddressForm::At { base: register(base), index, displacement },
+                    Base::Frame => AddressForm::At { base: RSP, index, displacement },
+                    Base::Constant(constant) => AddressForm::Constant(constant),
                 })
             }
         };
@@ -368,7 +368,7 @@ impl Emitter<'_> {
     /// interferes.
     fn atomic(&mut self, atomic: AtomicLoop, [at, value, own]: [u8; 3]) {
         let AtomicLoop { combine, wide } = atomic;
-        let place = Rm::Memory(Place::At { base: at, index: None, displacement: 0 });
+        let place = Rm::Memory(AddressForm::At { base: at, index: None, displacement: 0 });
         self.assembler.instruction(arithmetic(0x8b, wide), fields(RAX, place), 0);
         let start = self.assembler.code.len();
         match combine {
@@ -430,7 +430,7 @@ impl Emitter<'_> {
         self.assembler.code.extend([0x48 | u8::from(b >= 8) << 2, 0x8d, 5 | (b & 7) << 3]);
         let at = self.assembler.code.len();
         self.assembler.code.extend([0; 4]);
-        let place = Rm::Memory(Place::At { base: b, index: Some((a, 2)), displacement: 0 });
+        let place = Rm::Memory(AddressForm::At { base: b, index: Some((a, 2)), displacement: 0 });
         self.assembler.instruction(Code::legacy(0, 0, 0x63, true), fields(a, place), 0);
         self.assembler.instruction(arithmetic(0x03, true), fields(a, Rm::Register(b)), 0);
         self.assembler.instruction(Code::legacy(0, 0, 0xff, false), fields(4, Rm::Register(a)), 0);

@@ -77,12 +77,12 @@ impl Code {
     }
 }
 
-/// A place in memory whose registers are known.
+/// The address of an operand in memory, by registers and a displacement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum AddressForm {
     /// A base, an index with the logarithm of its scale, and a displacement.
     At { base: u8, index: Option<(u8, u8)>, displacement: i32 },
-    /// A place for each element of a vector, which is the index, with the logarithm of its scale.
+    /// An address for each element of a vector. The vector is the index; its scale is a logarithm.
     Each { base: Option<u8>, index: (u8, u8), displacement: i32 },
     /// A constant of the function.
     Constant(u32),
@@ -92,7 +92,7 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rm {
     Register(u8),
-    Memory(Place),
+    Memory(AddressForm),
 }
 
 /// The operands of an instruction, by number of their register.
@@ -125,14 +125,14 @@ impl Assembler {
     pub(super) fn instruction(&mut self, code: Code, fields: Fields, immediate: u8) {
         let (base, index) = match fields.rm {
             Rm::Register(register) => (register, if register & 16 != 0 { 8 } else { 0 }),
-            Rm::Memory(Place::At { base, index, .. }) => (base, index.map_or(0, |(index, _)| index)),
-            Rm::Memory(Place::Each { base, index, .. }) => (base.unwrap_or(0), index.0),
-            Rm::Memory(Place::Constant(_)) => (0, 0),
+            Rm::Memory(AddressForm::At { base, index, .. }) => (base, index.map_or(0, |(index, _)| index)),
+            Rm::Memory(AddressForm::Each { base, index, .. }) => (base.unwrap_or(0), index.0),
+            Rm::Memory(AddressForm::Constant(_)) => (0, 0),
         };
         // The highest bit of an index that is a vector is where other instructions have that of
         // their second operand.
         let vvvv = match fields.rm {
-            Rm::Memory(Place::Each { index, .. }) => index.0 & 16,
+            Rm::Memory(AddressForm::Each { index, .. }) => index.0 & 16,
             _ => fields.vvvv,
         };
         let is_register = matches!(fields.rm, Rm::Register(_));
@@ -200,19 +200,19 @@ impl Assembler {
         let reg = (reg & 7) << 3;
         match rm {
             Rm::Register(register) => self.code.push(0xc0 | reg | register & 7),
-            Rm::Memory(Place::Constant(constant)) => {
+            Rm::Memory(AddressForm::Constant(constant)) => {
                 self.code.push(reg | 5);
                 self.constants.push((self.code.len(), immediate, constant));
                 self.code.extend([0; 4]);
             }
-            Rm::Memory(Place::Each { base: None, index: (index, log), displacement }) => {
+            Rm::Memory(AddressForm::Each { base: None, index: (index, log), displacement }) => {
                 self.code.extend([reg | 4, log << 6 | (index & 7) << 3 | 5]);
                 self.code.extend(displacement.to_le_bytes());
             }
-            Rm::Memory(Place::Each { base: Some(base), index, displacement }) => {
+            Rm::Memory(AddressForm::Each { base: Some(base), index, displacement }) => {
                 self.based(reg, base, Some(index), displacement, scale);
             }
-            Rm::Memory(Place::At { base, index, displacement }) => {
+            Rm::Memory(AddressForm::At { base, index, displacement }) => {
                 self.based(reg, base, index, displacement, scale);
             }
         }

@@ -1,7 +1,7 @@
 //! Calls that preserve all registers of their caller.
 
 use super::codes::{VMOVUPS, VMOVUPS_STORE};
-use super::encode::{Assembler, Code, Fields, Place, Rm};
+use super::encode::{AddressForm, Assembler, Code, Fields, Rm};
 use super::inst::{RAX, RSP};
 use memmap2::Mmap;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ fn write(function: usize) -> Vec<u8> {
     let vectors = |number: u8| 64 * i32::from(number);
     let masks = |number: u8| 2048 + 8 * i32::from(number);
     let general = |index: usize| 2048 + 64 + 8 * index as i32;
-    let at = |displacement: i32| Rm::Memory(Place::At { base: RSP, index: None, displacement });
+    let at = |displacement: i32| Rm::Memory(AddressForm::At { base: RSP, index: None, displacement });
     let fields = |reg: u8, rm: Rm| Fields { reg, vvvv: 0, rm, mask: 0, zero: false, broadcast: false };
     let bytes = (2048 + 64 + 128i32).to_le_bytes();
     // push rbp; mov rbp, rsp; sub rsp, bytes; and rsp, -64
