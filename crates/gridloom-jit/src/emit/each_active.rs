@@ -14,8 +14,8 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, MemoryOperand, Store};
 
-/// Where the accesses of a group go, checked in the threads that make them.
-pub(super) enum Places {
+/// The addresses of an access, checked in the threads that make it.
+pub(super) enum ActiveAddresses {
     /// To addresses in vectors.
     Vectors(Vec<Value>),
     /// To addresses that rise by a step from that of the first thread.
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         };
         let held = Self::held_as(class);
         let count = load.destinations.len() as u32;
-        let (area, found) = self.area(&Places::Vectors(hosts), count * self.column(held));
+        let (area, found) = self.area(&ActiveAddresses::Vectors(hosts), count * self.column(held));
         self.load_each_thread(load, held, (area, found));
         for (element, &slot) in load.destinations.iter().enumerate() {
             let parts = self.column_of(area, found + (element as u32 * self.column(held)) as i32, held);
@@ -76,7 +76,8 @@ impl Emitter<'_> {
     pub(super) fn store_each_of_warp(&mut self, store: &Store, hosts: Vec<Value>, values: &[Val]) {
         let class = Self::element(store.size);
         let held = Self::held_as(class);
-        let (area, given) = self.area(&Places::Vectors(hosts), values.len() as u32 * self.column(held));
+        let (area, given) =
+            self.area(&ActiveAddresses::Vectors(hosts), values.len() as u32 * self.column(held));
         for (element, value) in values.iter().enumerate() {
             self.put_column(area, given + (element as u32 * self.column(held)) as i32, value, class);
         }
@@ -137,14 +138,14 @@ impl Emitter<'_> {
     }
 
     /// Returns where accesses go in the threads where a guard holds, or in all. Returns `None` if
-    /// the addresses have neither form of [`Places`].
+    /// the addresses have neither form of [`ActiveAddresses`].
     pub(super) fn places_of_active(
         &mut self,
         access: Access,
         operand: &MemoryOperand,
         (address, offset): (&Val, i64),
         guard: Option<&Val>,
-    ) -> Option<Places> {
+    ) -> Option<ActiveAddresses> {
         if let &Val::Affine(first, step) = address
             && access.space == Space::Global
             && !access.narrow
@@ -154,12 +155,12 @@ impl Emitter<'_> {
             if !self.plan.bounds_checks.is_good(operand, access.align) {
                 self.check_host(access, first, offset, access.size, 0);
             }
-            return Some(Places::Step((self.sum_with(first, offset), 0), step));
+            return Some(ActiveAddresses::Step((self.sum_with(first, offset), 0), step));
         }
         if let (&Val::Affine(_, step), Some(guard)) = (address, guard)
             && let Some(first) = self.shared_start(access, operand, (address, offset), guard)
         {
-            return Some(Places::Step(first, step));
+            return Some(ActiveAddresses::Step(first, step));
         }
         let hosts = match access.space {
             Space::Global | Space::Const | Space::Generic if !access.narrow => {
@@ -184,11 +185,17 @@ impl Emitter<'_> {
             }
             _ => return None,
         };
-        Some(Places::Vectors(hosts))
+        Some(ActiveAddresses::Vectors(hosts))
     }
 
     /// Loads in the threads where a guard holds, which it does in some thread.
-    pub(super) fn load_each_active(&mut self, load: &Load, places: &Places, guard: &Val, own: Option<&Val>) {
+    pub(super) fn load_each_active(
+        &mut self,
+        load: &Load,
+        places: &ActiveAddresses,
+        guard: &Val,
+        own: Option<&Val>,
+    ) {
         let class = match load.extend.signed_to {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
             _ => Self::element(load.extend.size),
@@ -199,7 +206,7 @@ impl Emitter<'_> {
         let bits = self.bits_of_guard(guard);
         let done = self.unless_many(places, bits, |emitter, hosts| {
             let hosts = emitter.hosts_or_nowhere(hosts, guard);
-            let (area, found) = emitter.area(&Places::Vectors(hosts), count * emitter.column(held));
+            let (area, found) = emitter.area(&ActiveAddresses::Vectors(hosts), count * emitter.column(held));
             emitter.load_each_thread(load, held, (area, found));
         });
         self.each_active(bits, |emitter, lane| {
@@ -221,7 +228,13 @@ impl Emitter<'_> {
     }
 
     /// Stores in the threads where a guard holds, which it does in some thread.
-    pub(super) fn store_each_active(&mut self, store: &Store, places: &Places, values: &[Val], guard: &Val) {
+    pub(super) fn store_each_active(
+        &mut self,
+        store: &Store,
+        places: &ActiveAddresses,
+        values: &[Val],
+        guard: &Val,
+    ) {
         let class = Self::element(store.size);
         let held = Self::held_as(class);
         let (area, given) = self.area(places, values.len() as u32 * self.column(held));
@@ -231,7 +244,7 @@ impl Emitter<'_> {
         let bits = self.bits_of_guard(guard);
         let done = self.unless_many(places, bits, |emitter, hosts| {
             let hosts = emitter.hosts_or_nowhere(hosts, guard);
-            emitter.area(&Places::Vectors(hosts), values.len() as u32 * emitter.column(held));
+            emitter.area(&ActiveAddresses::Vectors(hosts), values.len() as u32 * emitter.column(held));
             emitter.store_each_thread(store, held, values.len() as u32, (area, given));
         });
         self.each_active(bits, |emitter, lane| {
@@ -253,11 +266,11 @@ impl Emitter<'_> {
     /// with the other case. Returns the block behind both.
     fn unless_many(
         &mut self,
-        places: &Places,
+        places: &ActiveAddresses,
         bits: Value,
         code: impl FnOnce(&mut Self, &[Value]),
     ) -> Option<Block> {
-        let Places::Vectors(hosts) = places else { return None };
+        let ActiveAddresses::Vectors(hosts) = places else { return None };
         let (many, few, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let count = self.b.ins().popcnt(bits);
         let limit = i64::from(self.lanes / 4);
@@ -290,7 +303,7 @@ impl Emitter<'_> {
     /// given how one of them makes it with its operands. Returns the old values if they are wanted.
     pub(super) fn update_each_active(
         &mut self,
-        places: &Places,
+        places: &ActiveAddresses,
         operands: [&Val; 2],
         (class, guard, wants): (Class, Option<&Val>, bool),
         update: impl FnOnce(&mut Self, Value, [Value; 2]) -> Value,
@@ -351,13 +364,13 @@ impl Emitter<'_> {
 
     /// Returns memory for the addresses of threads, which are stored there, and for as many bytes
     /// behind them, with their offset.
-    fn area(&mut self, places: &Places, bytes: u32) -> (Value, i32) {
+    fn area(&mut self, places: &ActiveAddresses, bytes: u32) -> (Value, i32) {
         let addresses = match places {
-            Places::Vectors(_) => 8 * self.lanes,
-            Places::Step(..) => 0,
+            ActiveAddresses::Vectors(_) => 8 * self.lanes,
+            ActiveAddresses::Step(..) => 0,
         };
         let area = self.scratch(addresses + bytes);
-        if let Places::Vectors(hosts) = places {
+        if let ActiveAddresses::Vectors(hosts) = places {
             for (part, &host) in hosts.iter().enumerate() {
                 self.b.ins().store(MemFlagsData::trusted(), host, area, self.length.offset(part));
             }
@@ -393,14 +406,14 @@ impl Emitter<'_> {
         self.b.ins().iadd(area, offset)
     }
 
-    fn place_of_lane(&mut self, places: &Places, area: Value, lane: Value) -> HostAddress {
+    fn place_of_lane(&mut self, places: &ActiveAddresses, area: Value, lane: Value) -> HostAddress {
         match *places {
-            Places::Vectors(_) => {
+            ActiveAddresses::Vectors(_) => {
                 let offset = self.b.ins().ishl_imm_u(lane, 3);
                 let at = self.b.ins().iadd(area, offset);
                 (self.b.ins().load(I64, MemFlagsData::trusted(), at, 0), 0)
             }
-            Places::Step((first, at), step) => {
+            ActiveAddresses::Step((first, at), step) => {
                 let more = self.b.ins().imul_imm_s(lane, step);
                 (self.b.ins().iadd(first, more), at)
             }

@@ -4,9 +4,9 @@
 use super::super::intrinsic::Intrinsic;
 use super::*;
 
-/// Where the elements of a vector are.
+/// The addresses of the elements of a vector.
 #[derive(Clone, Copy)]
-struct Places {
+struct ElementAddresses {
     base: Option<VReg>,
     index: VReg,
     log: u8,
@@ -33,10 +33,10 @@ impl Selector<'_> {
                       base: Option<Value>,
                       index: Value,
                       mask: Value|
-         -> Result<Places, Unsupported> {
+         -> Result<ElementAddresses, Unsupported> {
             let mask = selector.mask_of_value(mask)?;
             let base = base.map(|base| selector.register(base));
-            Ok(Places { base, index: selector.register(index), log: 0, mask, displacement })
+            Ok(ElementAddresses { base, index: selector.register(index), log: 0, mask, displacement })
         };
         match intrinsic {
             Intrinsic::GatherNear | Intrinsic::ScatterNear => {
@@ -84,7 +84,7 @@ impl Selector<'_> {
     }
 
     /// Loads the elements that a mask selects; the others are zero.
-    fn gather(&mut self, code: Code, into: VReg, places: Places) {
+    fn gather(&mut self, code: Code, into: VReg, places: ElementAddresses) {
         let zero = self.bytes_in_register(&[0; 16]);
         let mut operands = Operands::new();
         operands.add(Operand::reg_use(zero));
@@ -92,13 +92,13 @@ impl Selector<'_> {
         self.push_each(code, operands, reg, places);
     }
 
-    fn scatter(&mut self, code: Code, values: Value, places: Places) {
+    fn scatter(&mut self, code: Code, values: Value, places: ElementAddresses) {
         let from = self.register(values);
         self.scatter_register(code, from, places);
     }
 
     /// Stores the elements that a mask selects, in their order.
-    fn scatter_register(&mut self, code: Code, from: VReg, places: Places) {
+    fn scatter_register(&mut self, code: Code, from: VReg, places: ElementAddresses) {
         let mut operands = Operands::new();
         let reg = operands.add(Operand::reg_use(from));
         self.push_each(code, operands, reg, places);
@@ -106,7 +106,7 @@ impl Selector<'_> {
 
     /// Adds an instruction that accesses each element and clears the mask meanwhile. What it loads
     /// to is not the register of the index.
-    fn push_each(&mut self, code: Code, mut operands: Operands, reg: Field, places: Places) {
+    fn push_each(&mut self, code: Code, mut operands: Operands, reg: Field, places: ElementAddresses) {
         let number = |field: Field| match field {
             Field::Operand(number) => number,
             _ => 0,
