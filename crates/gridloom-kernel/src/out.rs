@@ -83,7 +83,7 @@ impl<'a, T> Out<'a, T> {
     }
 
     /// Returns the element of this thread with its index, which is that of the thread along the
-    /// first axis. `None` where the memory ends before.
+    /// first axis. Returns `None` if the memory has no such element.
     ///
     /// A kernel that asks for it can be launched in one dimension only.
     pub fn mine(self) -> Option<(usize, &'a mut T)> {
@@ -96,8 +96,8 @@ impl<'a, T> Out<'a, T> {
         self.element(index).map(|element| (index, element))
     }
 
-    /// Returns the element of this thread under its index: it is indexed as the memory is. `None`
-    /// where the memory ends before.
+    /// Returns the element of this thread under its index: it is indexed as the memory is. Returns
+    /// `None` if the memory has no such element.
     ///
     /// A kernel that asks for it can be launched in one dimension only.
     pub fn own(self) -> Option<Own<'a, T>> {
@@ -106,8 +106,8 @@ impl<'a, T> Out<'a, T> {
     }
 
     /// Returns the element of this thread in memory that is rows of `width` elements, with its
-    /// column and row, which are the indices of the thread along the first and second axis. `None`
-    /// where the row or the memory ends before.
+    /// column and row, which are the indices of the thread along the first and second axis. Returns
+    /// `None` if the row or the memory ends before them.
     ///
     /// `width` must be the same for all threads, which is checked when the kernel is loaded. A
     /// kernel that asks for it can be launched in one or two dimensions.
@@ -123,7 +123,7 @@ impl<'a, T> Out<'a, T> {
     }
 
     /// Returns the `count` elements of this thread: from the index of the thread times `count` on.
-    /// `None` where the memory ends before the last of them.
+    /// Returns `None` if the memory ends before the last of them.
     ///
     /// `count` must be the same for all threads, which is checked when the kernel is loaded. A
     /// kernel that asks for it can be launched in one dimension only.
@@ -142,7 +142,7 @@ impl<'a, T> Out<'a, T> {
 
     /// Returns the element of this thread in memory that is planes of `height` rows of `width`
     /// elements, with its column, row and plane, which are the indices of the thread along the
-    /// three axes. `None` where the row, the plane or the memory ends before.
+    /// three axes. Returns `None` if the row, the plane or the memory ends before them.
     ///
     /// `width` and `height` must be the same for all threads, which is checked when the kernel is
     /// loaded.
@@ -207,8 +207,8 @@ impl<'a, T> Out<'a, T> {
     }
 
     /// Returns the `count` elements of the block: from the number of the block times `count` on.
-    /// Its threads write and read them as they do [shared memory](crate::block::shared). `None`
-    /// where the memory ends before the last of them.
+    /// Its threads write and read them as they do [shared memory](crate::block::shared). Returns
+    /// `None` if the memory ends before the last of them.
     ///
     /// `count` must be the same for all threads, which is checked when the kernel is loaded.
     pub fn tile(self, count: usize) -> Option<Shared<'a, T>> {

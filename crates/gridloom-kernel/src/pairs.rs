@@ -50,7 +50,7 @@ impl<'a, T> Shared<'a, T> {
     }
 }
 
-/// The lower index of a pair: pairs are counted from low to high.
+/// Returns the lower index of a pair. Pairs are numbered by their lower index.
 fn lower(pair: usize, distance: usize) -> Option<usize> {
     pair.checked_mul(2).map(|twice| twice - (pair & (distance - 1)))
 }

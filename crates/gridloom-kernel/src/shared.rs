@@ -53,7 +53,7 @@ struct Owned<T>(Box<[std::cell::UnsafeCell<T>]>);
 unsafe impl<T: Send + Sync> Sync for Owned<T> {}
 
 impl<T: Copy + Send + Sync + 'static> Shared<'static, T> {
-    /// New memory of the block, the same in all of its threads.
+    /// Makes shared memory, the same in all threads of the block.
     pub(crate) fn filled(len: usize, value: T) -> Self {
         let owner = host::shared(|| Owned((0..len).map(|_| std::cell::UnsafeCell::new(value)).collect()));
         assert_eq!(owner.0.len(), len, "the threads of a block ask for different shared memory");
@@ -81,8 +81,8 @@ impl<'a, T> Shared<'a, T> {
         self.memory.len
     }
 
-    /// Returns the first element of this thread: the one at its rank. `None` where the memory ends
-    /// before.
+    /// Returns the first element of this thread, which is the one at its rank. Returns `None` if
+    /// the memory has no such element.
     pub fn mine(&mut self) -> Option<&mut T> {
         let rank = self.memory.place.rank();
         // SAFETY: the index is in range. The element belongs to this thread alone until all threads
@@ -102,7 +102,7 @@ impl<'a, T> Shared<'a, T> {
 }
 
 impl<'a, T> SharedView<'a, T> {
-    /// All threads of the block have the memory to read, from a barrier on.
+    /// Makes memory readable by all threads of the block, after a barrier.
     pub(crate) fn of_cells(memory: Cells<'a, T>, _: Synced) -> Self {
         SharedView { memory }
     }
@@ -269,12 +269,12 @@ impl<T> Deref for SharedViewTwin<T> {
 }
 
 impl<T: KernelType> SharedTwin<T> {
-    /// New memory of the block: an array of the module, filled by its threads.
+    /// Makes shared memory: an array of the module, filled by the threads of the block.
     pub(crate) fn filled(len: usize, value: V<T>) -> Self {
         Self::from_fn(len, |_| value)
     }
 
-    /// New memory of the block, of which each thread computes its elements.
+    /// Makes shared memory, of which each thread computes its elements.
     pub(crate) fn from_fn(len: usize, value: impl Fn(V<usize>) -> V<T>) -> Self {
         with(|r| {
             if r.is_in_loop() {
@@ -286,7 +286,7 @@ impl<T: KernelType> SharedTwin<T> {
         SharedTwin(all)
     }
 
-    /// New memory of the block that has no values yet.
+    /// Makes shared memory that has no values yet.
     pub(crate) fn unfilled(len: usize) -> Self {
         let base = with(|r| {
             let array = r.shared(size_of::<T>() * len, align_of::<T>());
@@ -339,7 +339,7 @@ impl<T: KernelType> SharedTwin<T> {
     }
 }
 
-/// Does something for each element of this thread.
+/// Records `act` for each element of this thread.
 pub(crate) fn each_of_mine<T: KernelType>(all: &Slice<T>, act: impl Fn(V<usize>, V<T>)) {
     let (index, step) = (var(rank_twin()), threads_twin());
     let around = loop_begin();

@@ -1,16 +1,16 @@
-//! Meeting points of the threads of a block on the host.
+//! Barriers and exchanges between the threads of a block on the host.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// A barrier that fails instead of waiting for ever: when threads come for different reasons, or
-/// have ended.
+/// A barrier that fails instead of waiting for ever when threads call it in different functions of
+/// the block, or have ended.
 pub(crate) struct Meeting {
     size: usize,
     state: Mutex<State>,
     changed: Condvar,
-    /// What each thread brings to an exchange.
+    /// The value that each thread gives to an exchange.
     slots: Box<[AtomicU64]>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Meeting {
 struct State {
     arrived: usize,
     generation: u64,
-    /// Why the threads meet that have arrived.
+    /// The function that the threads called that have arrived.
     reason: &'static str,
     ended: usize,
     failed: bool,
@@ -34,10 +34,12 @@ impl Meeting {
         }
     }
 
-    /// Waits until all threads have come, for the same reason.
+    /// Waits until all threads have called this with the same reason, which names the function of
+    /// the block that they called.
     ///
     /// # Panics
-    /// When a thread has ended or came for another reason: on a device, that launch would not end.
+    /// Panics if a thread has ended or called it with another reason. On a device, such a launch
+    /// would not end.
     pub(crate) fn wait(&self, reason: &'static str) {
         let mut state = self.state.lock();
         if state.arrived > 0 && state.reason != reason {
@@ -66,7 +68,7 @@ impl Meeting {
         }
     }
 
-    /// A thread ends. Threads that wait for it fail.
+    /// Records that a thread ends. Threads that wait for it fail.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
         state.ended += 1;
@@ -76,7 +78,7 @@ impl Meeting {
         }
     }
 
-    /// Gives what every thread brings, in the order of the threads.
+    /// Returns the bits that each thread gives, in the order of the threads.
     pub(crate) fn exchange(&self, reason: &'static str, own: usize, bits: u64) -> Vec<u64> {
         self.slots[own].store(bits, Ordering::Relaxed);
         self.wait(reason);

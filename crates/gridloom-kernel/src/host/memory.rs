@@ -78,8 +78,8 @@ impl<'a, T> Memory<'a, T> {
     /// Returns what this thread is given.
     ///
     /// # Panics
-    /// When the thread at this place of a launch has asked before, or a launch of another shape has.
-    /// A further launch takes another `Memory`.
+    /// When the thread at this place of a launch has asked before, or a launch of another shape
+    /// has. A further launch takes another `Memory`.
     pub fn out(&self) -> Out<'_, T> {
         let place = position();
         let shape = (place.grid_size, place.block_size);
@@ -87,8 +87,8 @@ impl<'a, T> Memory<'a, T> {
         assert_eq!(known, shape, "the memory is that of another launch");
         let is_first = self.division.state.lock().0.insert(place);
         assert!(is_first, "a thread asks for its part of the same memory twice");
-        // SAFETY: the elements are borrowed for as long as `self` is, and each place of one launch is
-        // given its `Out` once, whichever place the caller takes later. An `Out` leads to the
+        // SAFETY: the elements are borrowed for as long as `self` is, and each place of one launch
+        // is given its `Out` once, whichever place the caller takes later. An `Out` leads to the
         // elements of its place alone, which no other place has while all divide the memory in the
         // same way, and `division` checks that. `as_thread` lets in places of the launch alone.
         unsafe { Out::shared(self.elements, &self.division, place) }

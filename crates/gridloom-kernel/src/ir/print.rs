@@ -290,8 +290,9 @@ impl<'a> Printer<'a> {
         self.line("call cudaGraphSetConditional, (p0, p1); }");
     }
 
-    /// Where checks jump to: each calls the function that reports its failure. Code with calls of
-    /// many arguments runs slowly on the CPU, so those are in the functions.
+    /// Prints the blocks that checks jump to. Each calls the function that reports its failure. The
+    /// calls with many arguments are in those functions, because code that contains them runs
+    /// slowly on the CPU.
     fn failures(&mut self) {
         if self.used_sites.is_empty() {
             return;

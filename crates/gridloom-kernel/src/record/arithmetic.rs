@@ -59,7 +59,7 @@ pub(crate) fn normalize(r: &mut Recorder, ty: Ty, value: Operand) -> Operand {
     }
 }
 
-/// Returns the result of an integer operator on numbers that are known; `None` where it overflows.
+/// Returns the wrapped result of an integer operator on known numbers, and whether it is exact.
 fn fold(op: Op, ty: Ty, a: u64, b: u64) -> (u64, bool) {
     let (wide_a, wide_b) = if ty.is_signed() {
         (i128::from(a as i64), i128::from(b as i64))
@@ -147,7 +147,8 @@ fn integer(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand) -> Operand 
     value
 }
 
-/// Half-precision numbers compute in single precision, which rounds once as each operation has it.
+/// Converts a half-precision number to single precision, in which it is computed with. Results are
+/// rounded once, as each operation demands.
 pub(crate) fn widened(r: &mut Recorder, ty: Ty, value: Operand) -> Operand {
     match (ty, value) {
         (Ty::F16, Operand::Imm(_, bits)) => {

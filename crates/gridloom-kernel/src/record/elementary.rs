@@ -93,13 +93,15 @@ macro_rules! functions {
 
         impl<T: Elementary> V<T> {
             $(
-                /// As the method of Rust, within the bound that [`math`](crate::math) states.
+                /// Does what the method of Rust does, within the bound that [`math`](crate::math)
+                /// states.
                 pub fn $one(self) -> V<T> {
                     T::$one(self)
                 }
             )*
             $(
-                /// As the method of Rust, within the bound that [`math`](crate::math) states.
+                /// Does what the method of Rust does, within the bound that [`math`](crate::math)
+                /// states.
                 pub fn $two(self, other: V<T>) -> V<T> {
                     T::$two(self, other)
                 }
@@ -215,63 +217,63 @@ fn times(a: V<f32>, factor: f32) -> V<f32> {
 
 /// The fast functions: what `gridloom::math::FastMath` is on the host.
 impl V<f32> {
-    /// As [`FastMath::fast_sin`](crate::math::FastMath::fast_sin).
+    /// Does what [`FastMath::fast_sin`](crate::math::FastMath::fast_sin) does.
     pub fn fast_sin(self) -> V<f32> {
         approx("sin.approx", &[self])
     }
-    /// As [`FastMath::fast_cos`](crate::math::FastMath::fast_cos).
+    /// Does what [`FastMath::fast_cos`](crate::math::FastMath::fast_cos) does.
     pub fn fast_cos(self) -> V<f32> {
         approx("cos.approx", &[self])
     }
-    /// As [`FastMath::fast_tan`](crate::math::FastMath::fast_tan).
+    /// Does what [`FastMath::fast_tan`](crate::math::FastMath::fast_tan) does.
     pub fn fast_tan(self) -> V<f32> {
         approx("div.approx", &[self.fast_sin(), self.fast_cos()])
     }
-    /// As [`FastMath::fast_exp`](crate::math::FastMath::fast_exp).
+    /// Does what [`FastMath::fast_exp`](crate::math::FastMath::fast_exp) does.
     pub fn fast_exp(self) -> V<f32> {
         approx("ex2.approx", &[times(self, std::f32::consts::LOG2_E)])
     }
-    /// As [`FastMath::fast_exp2`](crate::math::FastMath::fast_exp2).
+    /// Does what [`FastMath::fast_exp2`](crate::math::FastMath::fast_exp2) does.
     pub fn fast_exp2(self) -> V<f32> {
         approx("ex2.approx", &[self])
     }
-    /// As [`FastMath::fast_ln`](crate::math::FastMath::fast_ln).
+    /// Does what [`FastMath::fast_ln`](crate::math::FastMath::fast_ln) does.
     pub fn fast_ln(self) -> V<f32> {
         times(self.fast_log2(), std::f32::consts::LN_2)
     }
-    /// As [`FastMath::fast_log2`](crate::math::FastMath::fast_log2).
+    /// Does what [`FastMath::fast_log2`](crate::math::FastMath::fast_log2) does.
     pub fn fast_log2(self) -> V<f32> {
         approx("lg2.approx", &[self])
     }
-    /// As [`FastMath::fast_log10`](crate::math::FastMath::fast_log10).
+    /// Does what [`FastMath::fast_log10`](crate::math::FastMath::fast_log10) does.
     pub fn fast_log10(self) -> V<f32> {
         times(self.fast_log2(), std::f32::consts::LOG10_2)
     }
-    /// As [`FastMath::fast_powf`](crate::math::FastMath::fast_powf).
+    /// Does what [`FastMath::fast_powf`](crate::math::FastMath::fast_powf) does.
     pub fn fast_powf(self, exponent: V<f32>) -> V<f32> {
         approx("ex2.approx", &[approx("mul.rn", &[self.fast_log2(), exponent])])
     }
-    /// As [`FastMath::fast_tanh`](crate::math::FastMath::fast_tanh). The instruction of newer
-    /// devices is far less exact.
+    /// Does what [`FastMath::fast_tanh`](crate::math::FastMath::fast_tanh) does. The instruction of
+    /// newer devices is far less exact.
     pub fn fast_tanh(self) -> V<f32> {
         // 1 - 2 / (e^2x + 1)
         let power = approx("ex2.approx", &[times(self, 2.0 * std::f32::consts::LOG2_E)]);
         let quotient = approx("div.approx", &[lit(2.0), approx("add.rn", &[power, lit(1.0)])]);
         approx("sub.rn", &[lit(1.0), quotient])
     }
-    /// As [`FastMath::fast_sqrt`](crate::math::FastMath::fast_sqrt).
+    /// Does what [`FastMath::fast_sqrt`](crate::math::FastMath::fast_sqrt) does.
     pub fn fast_sqrt(self) -> V<f32> {
         approx("sqrt.approx", &[self])
     }
-    /// As [`FastMath::fast_rsqrt`](crate::math::FastMath::fast_rsqrt).
+    /// Does what [`FastMath::fast_rsqrt`](crate::math::FastMath::fast_rsqrt) does.
     pub fn fast_rsqrt(self) -> V<f32> {
         approx("rsqrt.approx", &[self])
     }
-    /// As [`FastMath::fast_recip`](crate::math::FastMath::fast_recip).
+    /// Does what [`FastMath::fast_recip`](crate::math::FastMath::fast_recip) does.
     pub fn fast_recip(self) -> V<f32> {
         approx("rcp.approx", &[self])
     }
-    /// As [`FastMath::fast_div`](crate::math::FastMath::fast_div).
+    /// Does what [`FastMath::fast_div`](crate::math::FastMath::fast_div) does.
     pub fn fast_div(self, divisor: V<f32>) -> V<f32> {
         approx("div.approx", &[self, divisor])
     }

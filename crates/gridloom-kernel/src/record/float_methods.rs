@@ -115,7 +115,7 @@ impl<T: Float> V<T> {
     pub fn round_ties_even(self) -> V<T> {
         one(self, |r, ty, a| to_whole(r, "cvt.rni", ty, a))
     }
-    /// As the method of Rust: halves away from zero.
+    /// Does what the method of Rust does: halves away from zero.
     pub fn round(self) -> V<T> {
         one(self, |r, ty, a| {
             in_single(r, ty, a, |r, ty, a| {
@@ -179,7 +179,7 @@ impl WholeFloat for f32 {}
 impl WholeFloat for f64 {}
 
 impl<T: WholeFloat> V<T> {
-    /// As the method of Rust: rounded once.
+    /// Does what the method of Rust does: rounded once.
     pub fn mul_add(self, by: V<T>, plus: V<T>) -> V<T> {
         with(|r| {
             let (a, b, c) = (self.operand(r), by.operand(r), plus.operand(r));
@@ -190,7 +190,7 @@ impl<T: WholeFloat> V<T> {
     pub fn to_bits(self) -> V<T::Bits> {
         one(self, bits)
     }
-    /// As the function of Rust.
+    /// Does what the function of Rust does.
     pub fn from_bits(value: V<T::Bits>) -> V<T> {
         with(|r| {
             let value = value.operand(r);
@@ -222,7 +222,7 @@ impl<T: WholeFloat> V<T> {
 macro_rules! half_conversions {
     ($($t:ty),*) => {$(
         impl V<$t> {
-            /// As the function of the `half` crate.
+            /// Does what the function of the `half` crate does.
             pub fn to_bits(self) -> V<u16> {
                 with(|r| {
                     let value = self.operand(r);
@@ -247,11 +247,11 @@ macro_rules! half_conversions {
             pub fn from_f32(value: V<f32>) -> V<$t> {
                 super::convert::cast(value)
             }
-            /// As the method of the `half` crate.
+            /// Does what the method of the `half` crate does.
             pub fn to_f32(self) -> V<f32> {
                 super::convert::cast(self)
             }
-            /// As the method of the `half` crate.
+            /// Does what the method of the `half` crate does.
             pub fn to_f64(self) -> V<f64> {
                 super::convert::cast(self)
             }

@@ -344,7 +344,7 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
             select(r, ty, is_whole, quotient, up)
         })
     }
-    /// As the method of Rust: overflow fails where the program checks for it.
+    /// Does what the method of Rust does: overflow fails where the program checks for it.
     pub fn pow(self, exponent: V<u32>) -> V<T> {
         use crate::record::arithmetic::{bit_and, eq, gt, ne, shr};
         use crate::record::control::{if_begin, if_end, leave_unless, loop_begin, loop_end, loop_step};

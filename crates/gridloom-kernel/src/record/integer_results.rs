@@ -166,15 +166,15 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
     pub fn checked_ilog2(self) -> Opt<V<u32>> {
         Opt { __some: lt(number(0), self), __value: lit(T::TY.bits() - 1).wrapping_sub(self.leading_zeros()) }
     }
-    /// As the method of Rust, for integers without a sign. Overflow fails where the program checks
-    /// for it.
+    /// Does what the method of Rust does, for integers without a sign. Overflow fails where the
+    /// program checks for it.
     pub fn next_multiple_of(self, of: V<T>) -> V<T> {
         let rest = T::rem(self, of);
         let up = select(eq(rest, number(0)), number(0), of.wrapping_sub(rest));
         T::add(self, up)
     }
-    /// As the method of Rust, for integers without a sign. Overflow fails where the program checks
-    /// for it.
+    /// Does what the method of Rust does, for integers without a sign. Overflow fails where the
+    /// program checks for it.
     pub fn next_power_of_two(self) -> V<T> {
         let below = select(lt(self, number(1)), number(0), self.wrapping_sub(number(1)));
         let zeros = below.leading_zeros();
@@ -183,7 +183,7 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
         let ones = select(eq(zeros, lit(T::TY.bits())), number(0), ones);
         T::add(ones, number(1))
     }
-    /// As the method of Rust, for integers without a sign.
+    /// Does what the method of Rust does, for integers without a sign.
     pub fn checked_next_power_of_two(self) -> Opt<V<T>> {
         let below = select(lt(self, number(1)), number(0), self.wrapping_sub(number(1)));
         let zeros = below.leading_zeros();
@@ -207,13 +207,13 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
         loop_end(around);
         get(&count)
     }
-    /// As the method of Rust, for integers without a sign.
+    /// Does what the method of Rust does, for integers without a sign.
     pub fn is_multiple_of(self, of: V<T>) -> V<bool> {
         let (fits, by) = divisor(self, of, false);
         let rest = select(fits, divide("rem", self, by), self);
         eq(rest, number(0))
     }
-    /// As the method of Rust: the greatest integer whose square is not greater.
+    /// Does what the method of Rust does: the greatest integer whose square is not greater.
     pub fn isqrt(self) -> V<T> {
         // One bit of the root after the other.
         let (rest, root) = (var(self), var(number::<T>(0)));

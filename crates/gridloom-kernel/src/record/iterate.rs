@@ -27,7 +27,7 @@ pub trait Iterate: Sized {
     /// Leaves the loop where there is no further item, else returns it.
     #[doc(hidden)]
     fn next(state: &Self::State, around: Label) -> Self::Item;
-    /// What comes between two passes.
+    /// Records the code between two passes.
     #[doc(hidden)]
     fn step(state: &Self::State);
 }
@@ -66,7 +66,8 @@ impl<T: Step> Iterate for RangeFrom<V<T>> {
         var(self.start)
     }
 
-    /// The number behind the item is computed before the item is used, as in the standard library.
+    /// Returns the item. The number after it is computed before the item is used, as in the
+    /// standard library.
     fn next(now: &Self::State, _: Label) -> V<T> {
         let item = now.get();
         now.assign(add(item, unit::<T>(), current_line()));

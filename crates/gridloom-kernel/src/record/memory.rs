@@ -228,7 +228,7 @@ impl<T: SliceElement> Slice<T> {
         })
     }
 
-    /// So many elements from an index on, where they were checked to be inside.
+    /// Returns `count` elements from index `start` on, which were checked to be inside.
     pub(crate) fn part_of(self, start: V<usize>, count: V<usize>) -> Slice<T> {
         with(|r| {
             let (start, base) = (start.operand(r), self.base.operand(r));
@@ -384,7 +384,7 @@ unsafe impl<T: KernelType, const N: usize> KernelType for [T; N] {
     }
 }
 
-/// Does something for every index, one by one where they are few.
+/// Records `act` for every index: unrolled if they are few, otherwise in a loop.
 fn each_index(count: usize, act: impl Fn(V<usize>)) {
     use super::control::{leave_unless, loop_begin, loop_end, loop_step};
     use super::value::lit;

@@ -31,7 +31,7 @@ impl<T: SliceElement> Slice<T> {
         R { __place: self.__element(index) }
     }
 
-    /// Does so with `..` before it.
+    /// Returns what a name is bound to in a pattern with `..` before it.
     pub fn __bound_from_end(self, count: usize) -> R<T::Element> {
         R { __place: self.__element_from_end(count) }
     }
@@ -149,12 +149,12 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
         get(&self.__element(index))
     }
 
-    /// Does so with `..` before it.
+    /// Returns what a name is bound to in a pattern with `..` before it.
     pub fn __bound_from_end(self, count: usize) -> V<T> {
         get(&self.__element_from_end(count))
     }
 
-    /// `name @ ..` in a pattern of an array, which would be an array of another length.
+    /// Refuses `name @ ..` in a pattern of an array, which would be an array of another length.
     pub fn __rest(self, _: usize, _: usize)
     where
         Self: RestOfArray,
@@ -168,13 +168,13 @@ impl<T: KernelType, const N: usize> R<V<[T; N]>> {
         R { __place: self.__place.__element(index) }
     }
 
-    /// Does so with `..` before it.
+    /// Returns what a name is bound to in a pattern with `..` before it.
     pub fn __bound_from_end(self, count: usize) -> R<V<T>> {
         R { __place: self.__place.__element_from_end(count) }
     }
 }
 
-/// What nothing is.
+/// A trait that nothing implements.
 #[diagnostic::on_unimplemented(
     message = "device code has no `name @ ..` in patterns of arrays",
     note = "name the elements, or index the array"

@@ -17,7 +17,7 @@ fn reads(list: &[Stmt], into: &mut HashSet<Reg>) {
     }
 }
 
-/// The operations that have a form without result, in the orders that it has.
+/// Returns the form without result of an atomic operation, if there is one for its memory order.
 fn without_result(op: &str) -> Option<String> {
     let rest = op.strip_prefix("atom.")?;
     let has_order = rest.starts_with("relaxed.") || rest.starts_with("release.");

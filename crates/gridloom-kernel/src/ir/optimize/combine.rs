@@ -3,8 +3,8 @@
 //! `check a; check b` becomes one test of both, in front of statements that find out which one
 //! failed. Between the two checks there may be computations of the second, other values, memory
 //! accesses, and short branches. A check may come earlier than in the source, because what a failed
-//! launch has written is unspecified. The order of the checks is kept, so the check that fails is the
-//! same.
+//! launch has written is unspecified. The order of the checks is kept, so the check that fails is
+//! the same.
 
 use std::collections::HashSet;
 

@@ -116,8 +116,8 @@ impl Pass<'_> {
     ///
     /// The parts are negated likewise. Conditions share parts, so there can be exponentially many
     /// ways down to a part: within the outermost negation, each part is negated once, and
-    /// `MOST_NEGATED` parts at most. What is `DEEPEST` parts down is negated as a whole, so that the
-    /// recursion fits the stack. The kernel does not grow beyond [`MOST`](super::MOST).
+    /// `MOST_NEGATED` parts at most. What is `DEEPEST` parts down is negated as a whole, so that
+    /// the recursion fits the stack. The kernel does not grow beyond [`MOST`](super::MOST).
     fn negated(&mut self, condition: Number, op: &'static str, parts: (Number, Number)) -> Option<Number> {
         if let Some(&negation) = self.negations.get(&condition) {
             return negation;

@@ -81,7 +81,8 @@ impl Analysis {
         self.changed |= self.heads.entry(label).or_insert_with(|| none.clone()).union(live);
     }
 
-    /// What is read before a statement that is not a list of others, from what is read behind it.
+    /// Turns the registers that are live after a statement without inner statements into those that
+    /// are live before it.
     fn simple(&mut self, stmt: &Stmt, live: &mut Set) {
         match stmt {
             Stmt::Inst(Inst { dst: Some(dst), .. }) => live.remove(*dst),

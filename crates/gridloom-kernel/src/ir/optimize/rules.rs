@@ -152,8 +152,8 @@ impl Pass<'_> {
         sum.is_in(Range::of_bits(64, true)).then_some(sum)
     }
 
-    /// Returns the low halves of two values that each are their halves with the sign extended, which
-    /// keeps the order of signed and of unsigned numbers.
+    /// Returns the low halves of two values that each are their halves with the sign extended,
+    /// which keeps the order of signed and of unsigned numbers.
     pub(super) fn signed_halves(&mut self, a: Number, b: Number) -> Option<(Number, Number)> {
         let word = Range::of_bits(32, true);
         let fits = |pass: &Self, value| pass.signed_range(value, 3).is_some_and(|range| range.is_in(word));
@@ -308,8 +308,8 @@ impl Pass<'_> {
         self.widened(low)
     }
 
-    /// Returns a sum with a number as its parts. A sum of 32 bits that was extended is one of 64 bits
-    /// where it does not wrap around.
+    /// Returns a sum with a number as its parts. A sum of 32 bits that was extended is one of 64
+    /// bits where it does not wrap around.
     fn sum_with_number(&mut self, sum: Number, suffix: &'static str) -> Option<(Number, Number)> {
         let expr = self.expr(sum)?;
         let args = values(&expr.args)?;
@@ -355,7 +355,7 @@ impl Pass<'_> {
             .is_some_and(|(range, _)| range.is_in(Range::of_bits(32, false)))
     }
 
-    /// One of the arguments, or a number, where the instruction gives that.
+    /// Returns the argument or the constant that an instruction always results in, if there is one.
     pub(super) fn without_effect(
         &mut self,
         op: &str,

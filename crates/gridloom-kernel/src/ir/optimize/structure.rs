@@ -83,7 +83,8 @@ fn remove_continue(list: &mut Vec<Stmt>, label: Label) {
     }
 }
 
-/// Statements of a block with what follows a conditional way out of it inside a branch.
+/// Returns the statements of a block with the statements that follow a conditional exit moved into
+/// a branch.
 fn nested(list: Vec<Stmt>, label: Label) -> Vec<Stmt> {
     let mut before = Vec::new();
     let mut rest = list.into_iter();

@@ -229,8 +229,8 @@ impl Unroller<'_> {
     }
 }
 
-/// Returns whether a statement can be repeated, and that pays: no loop, nothing that threads come to
-/// together, nothing slow, and no way out of the loop.
+/// Returns whether a statement can be repeated, and that pays: no loop, nothing that threads come
+/// to together, nothing slow, and no way out of the loop.
 fn is_simple(stmt: &Stmt) -> bool {
     match stmt {
         // Beside a division, counting and testing cost nothing.

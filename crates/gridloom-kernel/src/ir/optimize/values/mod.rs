@@ -55,7 +55,7 @@ pub(super) struct Value {
 /// A comparison: instruction, type and arguments.
 pub(super) type Comparison = (&'static str, &'static str, (Number, Number));
 
-/// What is undone at the end of a list of statements.
+/// A fact to forget at the end of a list of statements.
 enum Undo {
     Known(Expr),
     Home(Number),
@@ -65,7 +65,7 @@ enum Undo {
     Truth(Number, Option<bool>),
 }
 
-/// The variables where several ways meet.
+/// The variables where several paths of control join.
 struct Join {
     values: Vec<Number>,
     differs: Vec<bool>,
@@ -365,7 +365,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Operands of an instruction from what it reads; `None` where a value is nowhere to be read.
+    /// Returns the operands of an instruction for the values it reads, or `None` if no register
+    /// holds one of them.
     fn operands(&mut self, args: &[Arg]) -> Option<Vec<Operand>> {
         let reg_of = |pass: &mut Self, number: Number| match pass.operand(number)? {
             Operand::Reg(reg) => Some(reg),

@@ -322,7 +322,7 @@ impl Pass<'_> {
         ranges
     }
 
-    /// The variables at the start of a pass of a loop.
+    /// Gives the written variables new values, as at the start of a pass of a loop.
     pub(super) fn at_head(&mut self, written: &[usize], ranges: &[Option<Range>]) {
         for (&index, range) in written.iter().zip(ranges) {
             let reg = self.vars[index];
@@ -424,7 +424,7 @@ fn loaded(inst: &Inst, ty: Ty) -> Option<Range> {
     }
 }
 
-/// The registers that statements write.
+/// Collects the registers that statements write.
 fn written_in(list: &[Stmt], into: &mut HashSet<Reg>) {
     for stmt in list {
         if let Stmt::Inst(Inst { dst: Some(dst), .. }) = stmt {

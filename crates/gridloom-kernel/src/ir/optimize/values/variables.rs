@@ -41,7 +41,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The range of a variable now, as its type has it.
+    /// Returns the present range of a variable, read by the sign of its type.
     pub(super) fn range_now(&self, index: usize) -> Range {
         self.range_in(self.now[index], self.regs[self.vars[index].0 as usize])
     }
