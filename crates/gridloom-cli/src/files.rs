@@ -80,7 +80,7 @@ impl Destination {
         Ok(Destination { path: path.to_owned(), file, temporary: Some(temporary) })
     }
 
-    /// Writes all of it.
+    /// Writes the file as a whole.
     pub(crate) fn write(mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.file.write_all(bytes).and_then(|()| self.file.flush());
         written
@@ -88,7 +88,7 @@ impl Destination {
             .map_err(|error| about(&self.path, error))
     }
 
-    /// Writes all of it and says so on standard error.
+    /// Writes the file as a whole and says so on standard error.
     pub(crate) fn write_and_tell(self, bytes: &[u8]) -> Result<(), Failure> {
         let name = self.path.display().to_string();
         self.write(bytes)?;

@@ -30,10 +30,10 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use crate::args::{Command, Options};
 use crate::terminal::Terminal;
 
-/// What a command can fail with: a message for a person is all that is needed at the top.
+/// The error of a command. `main` only prints its message.
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
-/// What went wrong was said already, file by file.
+/// The failure of a command that has already reported its errors, file by file.
 #[derive(Debug)]
 pub(crate) struct Reported;
 
@@ -125,8 +125,8 @@ fn in_one_line(message: &str) -> String {
     format!("{said} (see --help)")
 }
 
-/// What to say where CUDA C++ could not be compiled. Where there is no compiler, one line is
-/// enough: the log lists every place that was looked in.
+/// Returns the failure to report if CUDA C++ could not be compiled. If there is no compiler, it is
+/// one line, without the log, which lists every place that was searched.
 pub(crate) fn compile_failure(name: &str, error: gridloom::Error) -> Failure {
     match error.kind() {
         gridloom::ErrorKind::NotSupported => format!("{name}: {}", error.message()).into(),

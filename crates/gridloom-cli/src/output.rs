@@ -15,8 +15,8 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// The reader of standard output has gone away, as in `gridloom … | head -1`. The command ends
-/// quietly.
+/// The failure that the reader of standard output has gone away, as in `gridloom … | head -1`. The
+/// command ends quietly.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
@@ -28,7 +28,8 @@ impl fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// Standard output takes no more, as a full disk does. Nothing further is worth trying.
+/// The failure that standard output cannot be written, for example because the disk is full. The
+/// command ends.
 #[derive(Debug)]
 pub(crate) struct Unwritable(io::Error);
 

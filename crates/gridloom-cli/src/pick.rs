@@ -14,8 +14,8 @@ pub(crate) struct Limits {
     pub(crate) memory: Option<u64>,
 }
 
-/// Opens it. Without `--device` it is `default`, or else the best one, or the CPU where an option
-/// only the CPU has is given.
+/// Opens the device that the arguments name. Without `--device` that is `default`, or else the best
+/// device, or the CPU if an option is given that only the CPU has.
 pub(crate) fn device(
     args: &DeviceArgs,
     default: Option<DeviceChoice>,
@@ -35,8 +35,8 @@ pub(crate) fn device(
     }
 }
 
-/// The CPU device. It checks every access unless told otherwise, so that no kernel can reach memory
-/// of the command itself.
+/// Opens the CPU device. It checks every access unless told otherwise, so that no kernel can reach
+/// memory of the command itself.
 fn cpu(args: &DeviceArgs, limits: Limits) -> Result<Device, Failure> {
     let memory = match (limits.memory, memory_limit()) {
         (Some(wanted), Some(available)) => Some(wanted.min(available)),
@@ -59,8 +59,8 @@ fn cpu(args: &DeviceArgs, limits: Limits) -> Result<Device, Failure> {
     Ok(Device::cpu_with(options)?)
 }
 
-/// Half of the memory that the system can give, where it says how much: results are copied once
-/// before they are written.
+/// Returns half of the memory that the system has available, if it says how much. The other half is
+/// for a copy of the results, which is made before they are written.
 pub(crate) fn memory_limit() -> Option<u64> {
     available(&std::fs::read_to_string("/proc/meminfo").ok()?).map(|bytes| bytes / 2)
 }

@@ -42,8 +42,8 @@ impl Terminal {
         )
     }
 
-    /// `TERM=dumb` rewrites nothing and shows no colours; `NO_COLOR`, set and not empty, asks for
-    /// none.
+    /// Describes a terminal. With `TERM=dumb` nothing is rewritten and there are no colours. There
+    /// are none either if `NO_COLOR` is set and not empty.
     fn new(
         is_terminal: bool,
         size: Option<(usize, usize)>,

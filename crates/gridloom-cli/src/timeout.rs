@@ -21,7 +21,7 @@ pub(crate) struct Launches {
 }
 
 impl Launches {
-    /// The time starts now.
+    /// Starts the time.
     pub(crate) fn new(executable: Arc<Executable>, stream: Stream, timeout: Option<Duration>) -> Self {
         let end = timeout.map(|timeout| (Instant::now() + timeout, timeout));
         Launches { executable, stream, end }

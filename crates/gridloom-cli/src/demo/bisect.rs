@@ -75,7 +75,7 @@ impl Scene for Bisection {
         self.passes.write(&[passes as i32])
     }
 
-    /// The bracket on the numbers from 0 to 2: the smaller it is, the brighter.
+    /// Draws the bracket on the numbers from 0 to 2. The smaller it is, the brighter.
     fn picture(&self) -> Result<Image> {
         let ends = self.ends.to_vec()?;
         let cell = |x: usize| {

@@ -157,7 +157,7 @@ fn integer(text: &str) -> Result<Option<i128>, Refusal> {
     }
 }
 
-/// A number of at most `max`, an infinity where that is what was written, or no number (`nan`).
+/// Reads a number of at most `max`, an infinity if that is what was written, or `nan`.
 fn float(kind: &str, text: &str, max: f64) -> Result<f64, Refusal> {
     let value: f64 = text.parse().map_err(|_| Refusal::NoValue)?;
     let infinite_as_written = text.trim_start_matches(['+', '-']).to_ascii_lowercase().starts_with("inf");

@@ -21,7 +21,7 @@ pub(crate) fn run(command: &Ptx) -> Result<(), Failure> {
     }
 }
 
-/// Does the same to each file. A file that fails is reported, and the others are done all the same.
+/// Calls `each` for every file. A file that fails is reported, and the next one follows.
 fn for_each(files: &[PathBuf], each: impl Fn(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
     if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err("`-` stands for standard input, which can be read once; name it once".into());

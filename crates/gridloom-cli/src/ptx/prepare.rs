@@ -19,7 +19,7 @@ pub(super) struct Prepared {
 }
 
 impl Argument {
-    /// The file that is written afterwards, found to be one that can be.
+    /// Opens the file that is written after the launch, if there is one.
     pub(super) fn destination(&self) -> Result<Option<Destination>, Failure> {
         match self {
             Argument::File { path, back: true } | Argument::Out { path, .. } => {
