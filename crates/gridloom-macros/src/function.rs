@@ -285,7 +285,7 @@ fn closure_params(generics: &Generics) -> HashSet<String> {
     closure_bounds(generics).into_iter().map(|(name, _)| name).collect()
 }
 
-/// What a twin needs of a type that has these bounds.
+/// Returns the bounds that the twin of a type with these bounds needs.
 fn twin_bounds<'a>(bounds: impl Iterator<Item = &'a TypeParamBound>) -> Vec<TypeParamBound> {
     let mut all = Vec::new();
     for bound in bounds {

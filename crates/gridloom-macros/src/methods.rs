@@ -174,7 +174,7 @@ fn methods_name(name: &Ident) -> Ident {
     format_ident!("{name}OnDevice", span = name.span())
 }
 
-/// The names of a function's parameters without the receiver, as its twin has them.
+/// Returns the names of a function's parameters without the receiver, as its twin has them.
 fn parameter_names(signature: &syn::Signature) -> Vec<Ident> {
     let named = signature.inputs.iter().enumerate().filter_map(|(index, input)| match input {
         FnArg::Typed(input) => Some(match &*input.pat {

@@ -26,7 +26,8 @@ pub(crate) fn tail(path: &Path, count: usize) -> String {
     names[names.len().saturating_sub(count)..].join("::")
 }
 
-/// Types of the standard library that device code has no memory for, and what to use instead.
+/// Returns what to use instead of a type of the standard library that device code has no memory
+/// for.
 pub(crate) fn refused_type(name: &str) -> Option<&'static str> {
     Some(match name {
         "Vec" | "VecDeque" | "BinaryHeap" => {

@@ -69,7 +69,7 @@ fn check_sizes(sizes: &Punctuated<Expr, Token![,]>) -> syn::Result<()> {
 }
 
 impl Options {
-    /// What the recording starts with.
+    /// Returns the statements at the start of the recording, which set the options.
     pub(crate) fn recorded(&self) -> TokenStream {
         let mut all = quote!();
         if let Some(sizes) = &self.block {

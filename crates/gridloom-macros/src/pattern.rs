@@ -33,7 +33,7 @@ pub(crate) enum Names {
 }
 
 impl Translator {
-    /// Does what `bind` does, for what an expression gives.
+    /// Binds the names of a pattern to parts of the value of an expression, as `bind` does.
     pub(crate) fn bind_value_of(
         &mut self,
         expr: &Expr,

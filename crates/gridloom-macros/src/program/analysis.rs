@@ -136,7 +136,7 @@ pub(super) fn bounds(expr: &Expr) -> Option<Vec<(TokenStream, TokenStream)>> {
     }
 }
 
-/// The names that a pattern gives values to.
+/// Collects the names that a pattern binds.
 pub(super) fn collect_names(tokens: TokenStream, names: &mut Vec<String>) {
     for token in tokens {
         match token {

@@ -10,7 +10,7 @@ use super::{Kind, Program, Sequential, Variable, is_bool, kernel_name};
 use crate::tokens::{contains, here};
 
 impl Program {
-    /// Code that one thread runs.
+    /// Translates code that one thread runs to a kernel and its launch.
     pub(super) fn sequential(&mut self, code: Sequential) -> TokenStream {
         let Sequential { stmts, declared } = code;
         let Some(first) = stmts.first() else { return quote!() };

@@ -97,7 +97,7 @@ impl Translator {
         }
     }
 
-    /// `println!`: the text between the values, and the values.
+    /// Translates `println!` and `print!` to the text between the values, and the values.
     pub(super) fn print(&mut self, call: &syn::ExprMacro, ends_line: bool) -> TokenStream {
         let args =
             call.mac.parse_body_with(syn::punctuated::Punctuated::<Expr, syn::Token![,]>::parse_terminated);
