@@ -334,7 +334,7 @@ mod words {
         there & (u64::MAX >> (64 - 8 * size))
     }
 
-    /// Does the same for other machines, whose instructions differ. It uses Rust's own operation.
+    /// Compares and exchanges on other machines, whose instructions differ. It uses Rust's own operation.
     /// Its size differs from that of other accesses only if a kernel mixes sizes, which PTX leaves
     /// undefined.
     #[cfg(not(target_arch = "x86_64"))]

@@ -97,19 +97,19 @@ impl Mode {
     /// Round to nearest even, keep subnormals, clamp nothing.
     pub const RN: Self = Self { rounding: Rounding::NearestEven, ftz: false, clamp: Clamp::None };
 
-    /// This mode with another rounding.
+    /// Returns this mode with another rounding.
     #[must_use]
     pub const fn rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
-    /// This mode with `.ftz` set or not.
+    /// Returns this mode with `.ftz` set or not.
     #[must_use]
     pub const fn ftz(self, ftz: bool) -> Self {
         Self { ftz, ..self }
     }
 
-    /// This mode with another clamp.
+    /// Returns this mode with another clamp.
     #[must_use]
     pub const fn clamp(self, clamp: Clamp) -> Self {
         Self { clamp, ..self }

@@ -24,7 +24,7 @@ pub enum PackType {
 }
 
 impl PackType {
-    /// Bits of the type, and whether it is signed.
+    /// Returns the bits of the type, and whether it is signed.
     const fn shape(self) -> (u32, bool) {
         match self {
             Self::U2 => (2, false),
