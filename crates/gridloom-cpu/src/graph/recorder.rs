@@ -21,9 +21,9 @@ use crate::operation::Prepared;
 pub(super) trait Recorder: Sync {
     /// The moment at which a step starts.
     type Start: Copy;
-    /// Called before a step.
+    /// Notes the start of a step.
     fn start(&self) -> Self::Start;
-    /// Called after the step with this number of this plan.
+    /// Notes the end of the step with this number of this plan.
     fn end(&self, plan: u32, step: usize, start: Self::Start);
 }
 
@@ -79,7 +79,7 @@ impl LaunchRecorder {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Called when the launch begins, with the plans that it runs.
+    /// Notes the start of the launch, which runs these plans.
     pub(super) fn begin(&self, plans: &[Plan]) {
         let mut kernels: FxHashMap<*const CompiledKernel, Counted> = FxHashMap::default();
         for (plan, keys) in plans.iter().zip(&*self.keys) {
@@ -98,7 +98,7 @@ impl LaunchRecorder {
         self.launch.lock().0 = self.now();
     }
 
-    /// Called when the launch has ended.
+    /// Notes the end of the launch.
     pub(super) fn finish(&self) {
         self.launch.lock().1 = self.now();
         for counted in &mut *self.kernels.lock() {

@@ -91,7 +91,7 @@ impl Pool {
         });
     }
 
-    /// Does the same, but leaves out ranges that nobody has taken when `body` returns `Break`.
+    /// Does the same, but skips ranges that no thread has taken when `body` returns `Break`.
     pub(crate) fn try_for_each(&self, count: u64, pace: &Pace, body: &Body<'_>) {
         if self.threads == 1 || count < 2 {
             let _ = body(0..count);
