@@ -74,7 +74,7 @@ pub(super) fn replace(
     let source = match &conditional.test {
         Test::Value(region) => region.clone(),
         Test::Condition(condition) => context.conditions[condition].clone(),
-        Test::Count(_) => return Err(unexpected("met a branch that counts")),
+        Test::Count(_) => return Err(unexpected("found an `if` node that counts passes")),
     };
     let mut expanded = Expanded { node: key, name: context.original.label(key), passes: Counted::Not };
     let mut word = source.clone();

@@ -381,7 +381,9 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 
 /// Returns the error for a failure that is a bug of the optimiser.
 pub(crate) fn unexpected(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidState, format!("the optimiser {what}; switch it off for this graph"))
+    let message =
+        format!("the optimiser {what}, which is a defect in it; instantiate this graph without optimisation");
+    Error::new(ErrorKind::InvalidState, message)
 }
 
 /// Unwraps the operation of a definition that was just planned, for which it cannot fail.

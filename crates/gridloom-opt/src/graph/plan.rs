@@ -393,7 +393,7 @@ impl Context<'_> {
         if !self.fusions.contains_key(&key) {
             let Some(Operation::Kernel(launch)) = self.original.get_node(key).map(|node| node.operation())
             else {
-                return Err(unexpected("does not know a node"));
+                return Err(unexpected("found a node that it has not planned"));
             };
             let pieces = vec![Piece::new(&self.original, key, 0)];
             let call = Call::new(Form::Single, pieces, launch.kernel().clone(), *launch.config());
