@@ -31,7 +31,9 @@ pub(crate) fn optimizer(wanted: Optimize) -> Result<Option<Arc<dyn Optimizer>>> 
             "everything" => Override::Everything(Optimizations::ALL),
             other => match other.strip_prefix("everything:").map(str::parse) {
                 Some(Ok(Optimize::Now(wanted))) => Override::Everything(wanted),
-                Some(Ok(_)) => Override::Wrong(format!("{other:?} names no passes")),
+                Some(Ok(_)) => Override::Wrong(format!(
+                    "{other:?} names no passes; write \"everything:\" and the names of passes"
+                )),
                 Some(Err(message)) => Override::Wrong(message),
                 None => other.parse().map_or_else(Override::Wrong, Override::Some),
             },

@@ -324,7 +324,7 @@ impl<S: Specs> Inner<S> {
         if stream.device().id() != self.device.id() {
             return Err(Error::new(
                 ErrorKind::WrongDevice,
-                "the stream belongs to another device than the callable",
+                format!("the stream belongs to another device than the callable ({})", self.device.name()),
             ));
         }
         for (index, binding) in bindings.iter().enumerate() {

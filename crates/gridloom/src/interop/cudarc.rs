@@ -112,7 +112,7 @@ struct KeptSlice<T>(Arc<CudaSlice<T>>);
 impl<T> Drop for KeptSlice<T> {
     fn drop(&mut self) {
         if let Err(error) = self.0.context().bind_to_thread() {
-            log!(debug, %error, "the context of a slice is lost");
+            log!(debug, %error, "a slice of cudarc is dropped although its context cannot be entered");
         }
     }
 }
