@@ -29,6 +29,8 @@ mod capture;
 mod clock;
 mod code;
 mod entry;
+mod executable_changes;
+mod executables;
 mod graphs;
 mod interpreted;
 mod introspect;
@@ -65,7 +67,7 @@ pub struct World {
     pub functions: HashMap<usize, code::Function>,
     pub graphs: HashMap<usize, graphs::Graph>,
     pub nodes: HashMap<usize, graphs::Node>,
-    pub executables: HashMap<usize, graphs::Executable>,
+    pub executables: HashMap<usize, executables::Executable>,
     /// The value of each condition handle.
     pub conditions: HashMap<u64, u32>,
     pub memory: memory::Blocks,
@@ -220,6 +222,8 @@ pub fn device_with(options: DriverOptions) -> Arc<CudaDevice> {
     streams::export(&mut symbols);
     code::export(&mut symbols);
     graphs::export(&mut symbols);
+    executables::export(&mut symbols);
+    executable_changes::export(&mut symbols);
     capture::export(&mut symbols);
     introspect::export(&mut symbols);
     let driver = Driver::with_source(Box::new(Simulated { symbols }), options).unwrap();
