@@ -54,15 +54,6 @@ impl Symbol {
         }
     }
 
-    /// Returns the function, if it is one.
-    #[must_use]
-    pub fn as_function(&self) -> Option<&Function> {
-        match self {
-            Symbol::Function(function) => Some(function),
-            Symbol::Variable(_) => None,
-        }
-    }
-
     /// Returns where it was declared.
     #[must_use]
     pub fn span(&self) -> Span {

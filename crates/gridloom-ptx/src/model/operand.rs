@@ -40,15 +40,6 @@ impl Imm {
             Imm::Int(value) => (value as f64).to_bits(),
         }
     }
-
-    /// Returns the integer, if it is one.
-    #[must_use]
-    pub const fn as_int(self) -> Option<i64> {
-        match self {
-            Imm::Int(value) => Some(value),
-            _ => None,
-        }
-    }
 }
 
 /// Something with an address: a variable or a function.

@@ -136,12 +136,6 @@ impl Space {
     pub const fn is_shared(self) -> bool {
         matches!(self, Space::Shared | Space::SharedCta | Space::SharedCluster)
     }
-
-    /// Returns whether this is parameter space.
-    #[must_use]
-    pub const fn is_param(self) -> bool {
-        matches!(self, Space::Param | Space::ParamEntry | Space::ParamFunc)
-    }
 }
 
 words! {

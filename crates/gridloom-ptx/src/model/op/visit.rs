@@ -36,12 +36,6 @@ impl OperandRef<'_> {
             },
         }
     }
-
-    /// Returns whether the register is written.
-    #[must_use]
-    pub fn is_def(&self) -> bool {
-        matches!(self, OperandRef::Def(_))
-    }
 }
 
 /// The type that a register must have as an operand.
