@@ -55,7 +55,7 @@ pub(crate) trait Queue: Send + Sync + 'static {
     }
 }
 
-/// What came of marking a queue.
+/// The result of marking a queue.
 pub(crate) enum Marked<M> {
     /// The mark.
     At(M),
@@ -67,7 +67,7 @@ pub(crate) enum Marked<M> {
     Dead,
 }
 
-/// What came of waiting for a queue.
+/// The result of waiting for a queue.
 pub(crate) enum Waited<T> {
     /// All work enqueued before has ended, or never will run.
     Over(T),
@@ -166,8 +166,8 @@ impl<Q: Queue> InFlight<Q> {
         self.keep_with(|state| state.open.push(payload));
     }
 
-    /// Keeps a shared object. If it was kept recently, as with launches of a few graphs by turns,
-    /// nothing is added: the open batch ends after this work too.
+    /// Keeps a shared object. If it was kept recently, as when a few graphs are launched in
+    /// rotation, nothing is added: the open batch ends after this work too.
     pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) -> Batch {
         self.keep_with(|state| {
             state.keep(Arc::as_ptr(payload).cast(), || Payload::Shared(Arc::<T>::clone(payload)));

@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(1);
 
 /// The number of further polls of an object that has nothing in flight, while other code holds it.
-/// A program that launches, waits and computes by turns then does not have to wake the thread,
-/// which costs as much as one or two launches.
+/// A program that alternates between launching, waiting and computing then does not have to wake
+/// the thread, which costs as much as one or two launches.
 const LINGER: u32 = 100;
 
 /// The longest time that the end of the process waits for a drop in progress.

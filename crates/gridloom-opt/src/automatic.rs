@@ -65,8 +65,8 @@ pub(crate) struct AutomaticExecutable {
     /// The passes of the latest launch, if another form made it.
     passes: FxHashMap<NodeKey, EarlierPasses>,
     status: Arc<Status>,
-    /// Whether somebody looked at the backend's object, and may have its handles. The form must not
-    /// change any more.
+    /// Whether a caller has seen the backend's object and may have its handles. The form must then
+    /// not change any more.
     is_exposed: AtomicBool,
 }
 

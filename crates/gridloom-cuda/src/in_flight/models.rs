@@ -55,7 +55,7 @@ fn enqueue(in_flight: &Arc<InFlight<Arc<Device>>>) {
 /// Polls once, as the release thread does.
 fn poll(in_flight: &InFlight<Arc<Device>>) {
     if in_flight.queue.watched.load(Ordering::SeqCst) {
-        // Before the poll, as whoever is told to watch anew may be told right after it.
+        // Cleared before the poll, because another thread may ask to watch again right after it.
         in_flight.queue.watched.store(false, Ordering::SeqCst);
         if in_flight.poll() || !in_flight.rest() {
             in_flight.queue.watched.store(true, Ordering::SeqCst);
@@ -63,7 +63,7 @@ fn poll(in_flight: &InFlight<Arc<Device>>) {
     }
 }
 
-/// The device runs what is there now.
+/// Makes the device run everything that is enqueued now.
 fn advance(device: &Device) {
     let enqueued = device.enqueued.load(Ordering::SeqCst);
     device.run.store(enqueued, Ordering::SeqCst);

@@ -88,8 +88,8 @@ impl Emitter<'_> {
     }
 
     /// Returns a product with a constant as a sum of few shifted values, if that is faster: a
-    /// multiplication takes three cycles in a scalar, and several instructions in a vector of 64-bit
-    /// elements.
+    /// multiplication takes three cycles in a scalar, and several instructions in a vector of
+    /// 64-bit elements.
     fn product_by_sums(&mut self, a: Value, b: Value) -> Option<Value> {
         let ty = self.b.func.dfg.value_type(a);
         let constant = |value: Value| self.constant_of(value).or_else(|| self.element_of(value));
@@ -177,8 +177,8 @@ impl Emitter<'_> {
         extended
     }
 
-    /// Returns a zero-extended integer. If it was truncated from a value without loss, that value is
-    /// returned; if it is made of one with a constant mask, that is done in the larger width.
+    /// Returns a zero-extended integer. If it was truncated from a value without loss, that value
+    /// is returned; if it is made of one with a constant mask, that is done in the larger width.
     pub(super) fn extended(&mut self, value: Value, wide: Type) -> Value {
         let dfg = &self.b.func.dfg;
         let bits = dfg.value_type(value).bits();

@@ -359,7 +359,7 @@ impl Emitter<'_> {
             && step % i64::from(access.align) == 0
             && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes)
         {
-            // Addresses near one that is good are good.
+            // An address near a valid one is valid.
             let base = *base;
             if !self.plan.bounds_checks.is_good(operand, access.align) {
                 self.check_host(access, base, offset, access.size, 0);

@@ -133,11 +133,11 @@ pub(crate) struct Plan<'a> {
 struct Facts {
     /// Addresses that were checked, with alignment and offset.
     checked: Vec<(Value, u32, i64)>,
-    /// Vectors of addresses that were.
+    /// Vectors of addresses that were checked.
     checked_groups: Vec<(Vec<Value>, u32, i64)>,
-    /// Vectors of addresses in shared memory that were, with alignment, size and offset.
+    /// Vectors of addresses in shared memory that were checked, with alignment, size and offset.
     checked_words: Vec<(Vec<Value>, u32, u32, i64)>,
-    /// Bases in shared memory that were, with alignment and the offsets that are good.
+    /// Bases in shared memory that were checked, with alignment and the offsets that are valid.
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, with the values they were extended to.
     widened: Vec<(Value, Value)>,
@@ -559,7 +559,7 @@ impl<'a> Emitter<'a> {
                     self.check_speculation();
                     self.settle_pending();
                     self.make_passes_behind(index);
-                    // On the ways from here more is found out, each for itself.
+                    // Each branch from here finds out more for itself.
                     self.facts_before = self.facts.clone();
                     self.terminator(instruction);
                     return self.write_ways();

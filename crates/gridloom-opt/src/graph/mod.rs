@@ -128,7 +128,7 @@ impl Profile {
             costly_conditionals: true,
             max_batched_blocks: 512,
             max_batched_instructions: None,
-            // The CPU runs the blocks of a cooperative launch by turns.
+            // The CPU interleaves the blocks of a cooperative launch.
             resident_blocks: self.resident_blocks.max(8),
             without_clusters: self.cluster_blocks == 0,
             ..self

@@ -110,7 +110,7 @@ pub(crate) struct Context<'a> {
 pub(crate) enum Kernels<'a> {
     /// From the cache, or the device compiles them.
     Make,
-    /// As [`Make`](Kernels::Make), until somebody sets one of these flags.
+    /// As [`Make`](Kernels::Make), until another thread sets one of these flags.
     MakeUntil(&'a AtomicBool, &'a AtomicBool),
     /// From the cache only. A plan that needs others fails.
     Known,

@@ -265,7 +265,7 @@ impl Selector<'_> {
             let form = Form::new(VPSHUFD.of(bytes)).reg(Use::Write(into));
             return self.push(form.rm(Source::Register(first)).byte(order));
         }
-        // Elements of both by turns in each 16 bytes.
+        // Elements of both, interleaved in each 16 bytes.
         let by_turns = |pattern: [u32; 4]| {
             words.iter().enumerate().all(|(i, &word)| {
                 let (lane, from) = (i as u32 / 4, pattern[i % 4]);

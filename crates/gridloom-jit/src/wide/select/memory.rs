@@ -157,8 +157,8 @@ impl Selector<'_> {
         true
     }
 
-    /// Adds an instruction that stores 16 bytes of a longer vector, if a stored value is nothing else.
-    /// Returns whether it did.
+    /// Adds an instruction that stores 16 bytes of a longer vector, if a stored value is nothing
+    /// else. Returns whether it did.
     fn store_quarter(&mut self, value: Value, at: Value, offset: i32) -> bool {
         let (func, root) = (self.func, self.root(value));
         let Some(inst) = self.definition(value) else { return false };

@@ -410,7 +410,8 @@ impl Selector<'_> {
             (false, 32) => Form::new(VPINSRD.of(16).accessing(4)).byte(lane),
             (false, 64) => Form::new(VPINSRQ.of(16).accessing(8)).byte(lane),
             (true, 32) => Form::new(VINSERTPS.of(16).accessing(4)).byte(lane << 4),
-            // The low half of the vector, and the number behind it; or the number, and the high half.
+            // The low half of the vector, and the number behind it; or the number, and the high
+            // half.
             (true, 64) if lane == 1 => Form::new(Code::either(1, 1, 0x14, true).of(16)),
             (true, 64) => {
                 let form = Form::new(VMOVSD.of(16)).reg(Use::Write(into)).vvvv(Use::Read(of));
