@@ -13,6 +13,7 @@ use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I32X4, I64};
 use cranelift_codegen::ir::{
     BlockArg, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef,
 };
+use cranelift_frontend::Variable;
 use gridloom_interp::code::Guard;
 use gridloom_interp::lanes::{Slot, Source};
 use std::rc::Rc;
@@ -518,27 +519,11 @@ impl Emitter<'_> {
         match (self.plan.uniformity.get(slot), value) {
             (Shape::Uniform, Val::One(value)) => {
                 let value = self.convert(value, class, storage);
-                let value = match guard {
-                    Some(Val::One(guard)) => {
-                        let old = self.b.use_var(variables[0]);
-                        self.b.ins().select(*guard, value, old)
-                    }
-                    None => value,
-                    Some(_) => return self.defect("a uniform register under a guard that differs"),
-                };
-                self.b.def_var(variables[0], value);
+                self.define_by_uniform_guard(variables[0], value, guard);
             }
             (Shape::Affine(expected), Val::Affine(value, step)) if step == expected => {
                 let value = self.convert(value, class, storage);
-                let value = match guard {
-                    Some(Val::One(guard)) => {
-                        let old = self.b.use_var(variables[0]);
-                        self.b.ins().select(*guard, value, old)
-                    }
-                    None => value,
-                    Some(_) => return self.defect("an affine register under a guard that differs"),
-                };
-                self.b.def_var(variables[0], value);
+                self.define_by_uniform_guard(variables[0], value, guard);
             }
             (Shape::Offsets(expected), Val::Offsets(value, offsets))
                 if offsets == expected && guard.is_none() =>
@@ -580,6 +565,19 @@ impl Emitter<'_> {
             }
             _ => self.defect("a value that is not of the shape of its register"),
         }
+    }
+
+    /// Writes the one variable of a register if a guard holds, which is the same in all threads.
+    fn define_by_uniform_guard(&mut self, variable: Variable, value: Value, guard: Option<&Val>) {
+        let value = match guard {
+            Some(Val::One(guard)) => {
+                let old = self.b.use_var(variable);
+                self.b.ins().select(*guard, value, old)
+            }
+            None => value,
+            Some(_) => return self.defect("a register of one variable under a guard that differs"),
+        };
+        self.b.def_var(variable, value);
     }
 
     /// Selects elements of two vectors by a mask. The mask keeps the type that compared it, so that
