@@ -62,42 +62,21 @@ impl Pass<'_> {
             return none;
         }
         match (&*expr.op, expr.suffix) {
-            ("mad.lo", "u32") => {
+            (op @ ("mad.lo" | "mad.wide"), "u32") => {
+                let (op, ty) = if op == "mad.lo" { ("mad.lo", Ty::U32) } else { ("mad.wide", Ty::U64) };
                 let Some(size) = self.constant_of(args[1]) else { return none };
                 let Some((index, more)) = self.index_and_number(args[0]) else { return none };
-                // Only where the address stays in the memory of the block.
+                // The sum must not wrap around: before it is widened, or in the memory of a block.
                 let sum = self.range_as(index, 32, false, DEPTH).plus(Range::one(more.into()));
                 if !sum.is_in(Range::of_bits(32, false)) {
                     return none;
                 }
-                self.indexed(
-                    address,
-                    "mad.lo",
-                    Ty::U32,
-                    (index, args[1], args[2]),
-                    more.checked_mul(size as i64),
-                )
+                self.indexed(address, op, ty, (index, args[1], args[2]), more.checked_mul(size as i64))
             }
             ("add", "u32") => match self.constant_of(args[1]) {
                 Some(bits) if self.is_usable(args[0]) => (args[0], i64::from(bits as i32)),
                 _ => none,
             },
-            ("mad.wide", "u32") => {
-                let Some(size) = self.constant_of(args[1]) else { return none };
-                let Some((index, more)) = self.index_and_number(args[0]) else { return none };
-                // Only where the sum does not wrap around before it is widened.
-                let sum = self.range_as(index, 32, false, DEPTH).plus(Range::one(more.into()));
-                if !sum.is_in(Range::of_bits(32, false)) {
-                    return none;
-                }
-                self.indexed(
-                    address,
-                    "mad.wide",
-                    Ty::U64,
-                    (index, args[1], args[2]),
-                    more.checked_mul(size as i64),
-                )
-            }
             ("add", "u64" | "s64") => match self.constant_of(args[1]) {
                 Some(bits) if self.is_usable(args[0]) => {
                     let (base, more) = self.split(args[0], depth - 1);

@@ -203,15 +203,7 @@ impl Pass<'_> {
             && (!is_signed || [a, b].iter().all(|&value| self.range_as(value, 64, true, DEPTH).low >= 0))
             && let (Some(a), Some(b)) = (self.narrow(a), self.narrow(b))
         {
-            let op: &'static str = match order {
-                "eq" => "setp.eq",
-                "ne" => "setp.ne",
-                "lt" => "setp.lt",
-                "le" => "setp.le",
-                "gt" => "setp.gt",
-                "ge" => "setp.ge",
-                _ => return None,
-            };
+            let op = comparison(order)?;
             let narrow = self.two(op, "u32", Ty::Bool, a, b)?;
             self.note_same(narrow, op, suffix, whole);
             return Some(narrow);
@@ -219,15 +211,7 @@ impl Pass<'_> {
         if width == 64
             && let Some((a, b)) = self.signed_halves(a, b)
         {
-            let op: &'static str = match order {
-                "eq" => "setp.eq",
-                "ne" => "setp.ne",
-                "lt" => "setp.lt",
-                "le" => "setp.le",
-                "gt" => "setp.gt",
-                "ge" => "setp.ge",
-                _ => return None,
-            };
+            let op = comparison(order)?;
             let narrow = self.two(op, if is_signed { "s32" } else { "u32" }, Ty::Bool, a, b)?;
             self.note_same(narrow, op, suffix, whole);
             return Some(narrow);
@@ -244,4 +228,17 @@ impl Pass<'_> {
         }
         None
     }
+}
+
+/// Returns the instruction that compares integers in an order.
+fn comparison(order: &str) -> Option<&'static str> {
+    Some(match order {
+        "eq" => "setp.eq",
+        "ne" => "setp.ne",
+        "lt" => "setp.lt",
+        "le" => "setp.le",
+        "gt" => "setp.gt",
+        "ge" => "setp.ge",
+        _ => return None,
+    })
 }
