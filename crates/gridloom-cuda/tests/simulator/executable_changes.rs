@@ -43,6 +43,9 @@ fn set_enabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> C
         if in_body {
             return REFUSED;
         }
+        if !matches!(node.work, Work::Kernel(_) | Work::Fill(_) | Work::Copy(_)) {
+            return INVALID;
+        }
         node.enabled = enabled != 0;
         forbidden = enabled == 0 && node.is_cooperative();
         OK

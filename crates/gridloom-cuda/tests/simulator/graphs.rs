@@ -380,9 +380,9 @@ fn set_attribute(
 ) -> CUresult {
     world(|world| {
         let Some(node) = world.nodes.get_mut(&node.addr()) else { return INVALID };
+        let Work::Kernel(call) = &node.work else { return INVALID };
         // As a driver for CUDA 13.0 does.
-        let cooperative = id == CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        if cooperative && matches!(&node.work, Work::Kernel(call) if call.packed) {
+        if id == CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE && call.packed {
             return INVALID;
         }
         node.attributes.retain(|attribute| attribute.id != id);
