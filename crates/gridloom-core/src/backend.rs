@@ -371,8 +371,9 @@ pub unsafe trait Kernel: Send + Sync + Debug {
     fn limits(&self) -> &KernelLimits;
     /// Returns further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
-    /// Returns how many blocks of such a launch, which is cooperative or has clusters, an idle device
-    /// runs at once. Returns `None` if that is not known or the device does not run such launches.
+    /// Returns how many blocks of such a launch, which is cooperative or has clusters, an idle
+    /// device runs at once. Returns `None` if that is not known or the device does not run such
+    /// launches.
     fn resident_blocks(&self, _config: &LaunchConfig) -> Result<Option<u64>> {
         Ok(None)
     }

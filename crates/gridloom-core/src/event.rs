@@ -17,8 +17,8 @@ use crate::user_code;
 #[derive(Clone)]
 pub struct Event(Arc<dyn backend::Event>);
 
-/// The place in a capture where an event was last recorded. The event of the backend has it, so that
-/// all handles of one event know it, also those that a node returns.
+/// The place in a capture where an event was last recorded. The event of the backend has it, so
+/// that all handles of one event know it, also those that a node returns.
 #[derive(Default)]
 pub struct CaptureMark(Mutex<Option<Mark>>);
 

@@ -445,8 +445,8 @@ unsafe impl backend::Device for CudaDevice {
 }
 
 impl Drop for CudaDevice {
-    /// Cancels hosted launches after a grace period. The last handle is gone, so nobody can wait for
-    /// them or cancel them.
+    /// Cancels hosted launches after a grace period. The last handle is gone, so nobody can wait
+    /// for them or cancel them.
     fn drop(&mut self) {
         let launches = Arc::clone(&self.shared.hosted_launches);
         if !launches.are_busy() {

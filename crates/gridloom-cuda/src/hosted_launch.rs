@@ -111,8 +111,8 @@ impl HostedLaunch {
     }
 
     fn join(&self) {
-        // The lock is held during the join, so that a second waiting thread also continues only after
-        // the thread has ended.
+        // The lock is held during the join, so that a second waiting thread also continues only
+        // after the thread has ended.
         let mut thread = self.thread.lock();
         if *self.state.lock() == Progress::Over
             && let Some(thread) = thread.take()

@@ -298,8 +298,8 @@ impl<M> State<M> {
         self.open.push(idle.unwrap_or_else(payload));
     }
 
-    /// Moves objects that others share from a batch to `idle`. This drops only references to objects
-    /// that `idle` has already, so no drop runs user code.
+    /// Moves objects that others share from a batch to `idle`. This drops only references to
+    /// objects that `idle` has already, so no drop runs user code.
     fn leave_shared(&mut self, batch: &mut Vec<Payload>) {
         let mut place = 0;
         while let Some(payload) = batch.get(place) {

@@ -98,7 +98,8 @@ impl Kernel {
         let name = function_name(context, raw);
         let home = Home::Borrowed { context: Arc::clone(context), device, _owner: owner };
         let kernel = Self::new(home, raw, name)?;
-        // The library of the kernel may have asked for this much already. Gridloom never asks for less.
+        // The library of the kernel may have asked for this much already. Gridloom never asks for
+        // less.
         let asked = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let asked = u32::try_from(function_attribute(context, raw, asked)?).unwrap_or(0);
         kernel.dynamic_shared.store(asked, Ordering::Relaxed);

@@ -53,8 +53,8 @@ impl Registry<Memory> {
         let known = self.0.lock();
         let (_, entry) = known.range(..=address).next_back()?;
         let memory = entry.upgrade()?;
-        // Unlocked first: if the address is beyond this block, `memory` is dropped here, and it may be
-        // the last reference.
+        // Unlocked first: if the address is beyond this block, `memory` is dropped here, and it may
+        // be the last reference.
         drop(known);
         (address - memory.address() < memory.bytes()).then_some(memory)
     }

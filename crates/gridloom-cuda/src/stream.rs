@@ -518,8 +518,8 @@ unsafe impl backend::Stream for Stream {
         if dst.is_empty() {
             return Ok(());
         }
-        // The copy runs on the stream of the allocator, which does nothing else, so it does not wait
-        // for work that is enqueued on this stream meanwhile.
+        // The copy runs on the stream of the allocator, which does nothing else, so it does not
+        // wait for work that is enqueued on this stream meanwhile.
         let (address, from) = (dst.as_mut_ptr() as u64, src.address() + offset);
         Ok(self.allocator.copy_now(address, from, dst.len())?)
     }

@@ -1,8 +1,8 @@
 //! Archives: zip files whose entries are stored without compression.
 //!
-//! A reader of compressed entries must guard against a small file that unpacks to a huge one. Stored
-//! entries have the size they take in the file, and entries may not overlap, so an archive never
-//! holds more than its own size. Any zip tool can look into one, and `zip -0 -r` makes one.
+//! A reader of compressed entries must guard against a small file that unpacks to a huge one.
+//! Stored entries have the size they take in the file, and entries may not overlap, so an archive
+//! never holds more than its own size. Any zip tool can look into one, and `zip -0 -r` makes one.
 
 use crate::error::{Error, Result, bail};
 

@@ -1,7 +1,7 @@
 //! Arrays in the npy format of NumPy.
 //!
-//! One array per file: a short header with type and shape, then the elements in C order. Arrays here
-//! are little-endian. Elements that are no plain numbers are opaque bytes (`|V12`).
+//! One array per file: a short header with type and shape, then the elements in C order. Arrays
+//! here are little-endian. Elements that are no plain numbers are opaque bytes (`|V12`).
 
 use std::fmt;
 

@@ -240,7 +240,8 @@ fn fixed(value: f64, precision: usize, alternate: bool) -> String {
     format!("{value:.precision$}{point}")
 }
 
-/// Formats as `%e`, for example `1.5e+03`: Rust writes `1.5e3`, C wants a sign and two digits in the exponent.
+/// Formats as `%e`, for example `1.5e+03`: Rust writes `1.5e3`, C wants a sign and two digits in
+/// the exponent.
 fn exponential(value: f64, precision: usize, alternate: bool) -> String {
     let text = format!("{value:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

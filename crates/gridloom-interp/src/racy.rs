@@ -334,9 +334,9 @@ mod words {
         there & (u64::MAX >> (64 - 8 * size))
     }
 
-    /// Compares and exchanges on other machines, whose instructions differ. It uses Rust's own operation.
-    /// Its size differs from that of other accesses only if a kernel mixes sizes, which PTX leaves
-    /// undefined.
+    /// Compares and exchanges on other machines, whose instructions differ. It uses Rust's own
+    /// operation. Its size differs from that of other accesses only if a kernel mixes sizes, which
+    /// PTX leaves undefined.
     #[cfg(not(target_arch = "x86_64"))]
     #[inline]
     unsafe fn compare_exchange(pointer: *mut u8, size: u32, old: u64, new: u64) -> u64 {

@@ -307,7 +307,8 @@ fn device_trait_impl(mut block: ItemImpl) -> TokenStream {
 fn device_impl(block: ItemImpl) -> TokenStream {
     let mut errors = Vec::new();
     let own_type = (*block.self_ty).clone();
-    // There is one `Default` of a type, so that its function can be found like a function of the type.
+    // There is one `Default` of a type, so that its function can be found like a function of the
+    // type.
     let is_default = |path: &syn::Path| crate::names::tail(path, 1) == "Default";
     if let Some((_, path, _)) = block.trait_.clone().filter(|(_, path, _)| !is_default(path)) {
         let name = crate::names::tail(&path, 1);

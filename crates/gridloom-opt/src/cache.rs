@@ -161,7 +161,8 @@ impl Cache {
         let kernel = match loaded {
             Ok(kernel) => kernel,
             Err(error) => {
-                // It is tried again when it is needed again: the device may have memory for it then.
+                // It is tried again when it is needed again: the device may have memory for it
+                // then.
                 let reason = format!("the device does not take the rewritten kernel: {error}");
                 let bytes = key.bytes() + reason.len();
                 let (_, removed) = self.rejected.lock().insert(key, reason.clone(), bytes);

@@ -93,8 +93,8 @@ impl OptimizedExecutable {
         }
     }
 
-    /// Compiles a plan that was made aside, from this outline. Returns `None` if the graph has to be
-    /// planned again.
+    /// Compiles a plan that was made aside, from this outline. Returns `None` if the graph has to
+    /// be planned again.
     pub(crate) fn adopt(
         planned: Planned,
         definition: &Definition,

@@ -145,8 +145,8 @@ pub enum Optimize {
     /// While the graph runs, once it was launched a number of times.
     #[default]
     Automatic,
-    /// When the graph is instantiated, with these optimisations. Instantiation then takes as long as
-    /// the device takes to compile the new kernels.
+    /// When the graph is instantiated, with these optimisations. Instantiation then takes as long
+    /// as the device takes to compile the new kernels.
     Now(Optimizations),
 }
 

@@ -1,10 +1,10 @@
 //! The thread on which rewritten kernels are compiled while their graphs run, and on which the form
 //! that an executable no longer has is dropped.
 //!
-//! There is one thread for all devices of a process. It starts with the first job and ends when none
-//! is left. A job plans an outline of a graph and keeps none of its memory alive. A panic ends the
-//! job and nothing else. The end of the process waits for the kernel that is being compiled, because
-//! a driver may be in the middle of it.
+//! There is one thread for all devices of a process. It starts with the first job and ends when
+//! none is left. A job plans an outline of a graph and keeps none of its memory alive. A panic ends
+//! the job and nothing else. The end of the process waits for the kernel that is being compiled,
+//! because a driver may be in the middle of it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -217,8 +217,8 @@ fn wait_at_exit() {
 
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: `atexit` is the C library's. The handler is a plain function that does not unwind:
-        // waiting with a limit does not panic.
+        // SAFETY: `atexit` is the C library's. The handler is a plain function that does not
+        // unwind: waiting with a limit does not panic.
         if unsafe { atexit(stop) } != 0 {
             log!(debug, "no exit handler could be registered; a compilation may be cut off at exit");
         }

@@ -46,7 +46,8 @@ fn dot_graph(text: &mut String, graph: &Graph, depth: usize) {
     let nodes: HashMap<usize, &Node> = graph.nodes.iter().map(|node| (node.id, node)).collect();
     let has_bodies = |id: usize| nodes.get(&id).is_some_and(|node| !node.bodies.is_empty());
     for edge in &graph.edges {
-        // Edges of a node with bodies end at its cluster. Those that leave it come after its bodies.
+        // Edges of a node with bodies end at its cluster. Those that leave it come after its
+        // bodies.
         let (from, to) = (edge.from, edge.to);
         let (out, tail) = if has_bodies(from) {
             ("_out", format!(" [ltail=cluster_n{from}]"))

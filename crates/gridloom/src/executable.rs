@@ -274,8 +274,9 @@ impl Executable {
     /// [`InstantiateOptions::device_launch`].
     ///
     /// The kernel calls `cudaGraphLaunch(handle, cudaStreamGraphFireAndForget)`, or uses one of
-    /// CUDA's other streams for that. It has to be part of a graph itself. Before that, the host has
-    /// to [upload](Executable::upload) or launch the executable once, and again after every change.
+    /// CUDA's other streams for that. It has to be part of a graph itself. Before that, the host
+    /// has to [upload](Executable::upload) or launch the executable once, and again after every
+    /// change.
     ///
     /// Gridloom does not see launches that kernels make: keep the executable, and change it only
     /// when none is in flight. The handle is valid until the executable is dropped or changed.

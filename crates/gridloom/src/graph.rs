@@ -163,12 +163,12 @@ impl Graph {
     ///
     /// Kernels read what their `Ptr` parameters point to and write what their `PtrMut` parameters
     /// point to; fills and copies say what they access. The check lists each pair of unordered
-    /// nodes in which one writes what the other uses, with the edge to add, and each kernel that can
-    /// set the condition of a conditional without an order between them. It also lists each loop
-    /// without a bound whose body cannot change what the loop tests. It knows nothing of callbacks
-    /// without memory, opaque nodes and kernels whose parameters have no types. It takes a kernel
-    /// to use all of the memory that it is given: pass a slice if it uses a part. Atomic operations
-    /// count as writes.
+    /// nodes in which one writes what the other uses, with the edge to add, and each kernel that
+    /// can set the condition of a conditional without an order between them. It also lists each
+    /// loop without a bound whose body cannot change what the loop tests. It knows nothing of
+    /// callbacks without memory, opaque nodes and kernels whose parameters have no types. It takes
+    /// a kernel to use all of the memory that it is given: pass a slice if it uses a part. Atomic
+    /// operations count as writes.
     ///
     /// The check visits every node once and follows few edges: a graph of 100,000 nodes takes well
     /// under a second. [`InstantiateOptions::hazards`] makes it part of instantiation.

@@ -13,8 +13,8 @@ const OPTIMIZE_VARIABLE: &str = "GRIDLOOM_OPTIMIZE";
 /// What the environment asks for.
 enum Override {
     Some(Optimize),
-    /// These optimisations wherever they are possible, worthwhile or not, for tests on devices where
-    /// few are: `everything`, or `everything:chains,loops`.
+    /// These optimisations wherever they are possible, worthwhile or not, for tests on devices
+    /// where few are: `everything`, or `everything:chains,loops`.
     Everything(Optimizations),
     Wrong(String),
 }

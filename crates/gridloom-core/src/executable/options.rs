@@ -36,10 +36,10 @@ pub struct InstantiateOptions {
     /// Whether the passes of every conditional are counted for
     /// [`Executable::passes`](super::Executable::passes).
     ///
-    /// Passes are always counted where that costs nothing: on the CPU, in conditionals that the host
-    /// drives, and in conditionals that test a value in memory, count, or have a bound. For
-    /// conditionals that only kernels decide and that a GPU drives by itself, this option adds a node
-    /// to each body.
+    /// Passes are always counted where that costs nothing: on the CPU, in conditionals that the
+    /// host drives, and in conditionals that test a value in memory, count, or have a bound. For
+    /// conditionals that only kernels decide and that a GPU drives by itself, this option adds a
+    /// node to each body.
     pub count_passes: bool,
     /// Whether kernels can launch the graph, through
     /// [`Executable::device_handle`](super::Executable::device_handle).

@@ -33,7 +33,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What the optimiser did, to which nodes, and the estimate that it rested on.
     pub optimized: Vec<String>,
-    /// Nodes in which a pass of the optimiser found an obstacle, and which run as they were written.
+    /// Nodes in which a pass of the optimiser found an obstacle, and which run as they were
+    /// written.
     pub not_optimized: Vec<(String, String)>,
     /// What the optimiser did with each node, in topological order, with the bodies of conditionals
     /// after them. Empty if it did not look at the graph.

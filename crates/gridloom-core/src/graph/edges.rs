@@ -115,8 +115,8 @@ impl Definition {
         set(&mut self.nodes.get_mut(to).expect("checked").predecessors, from);
     }
 
-    /// Sets the kinds of all edges into a node, in the order of its predecessors. Setting them one by
-    /// one takes quadratic time.
+    /// Sets the kinds of all edges into a node, in the order of its predecessors. Setting them one
+    /// by one takes quadratic time.
     pub(crate) fn set_edge_kinds(&mut self, to: NodeKey, kinds: &[EdgeKind]) -> Result<()> {
         let froms: Vec<NodeKey> = self.node(to).predecessors().iter().map(|edge| edge.node).collect();
         if froms.len() != kinds.len() {

@@ -96,8 +96,8 @@ impl Launch {
     /// Drops a launch that nobody holds any more.
     #[inline(never)]
     fn drop_slow(&mut self) {
-        // All accesses of the other holders happen before this point. A load and not a fence, because
-        // ThreadSanitizer does not know fences.
+        // All accesses of the other holders happen before this point. A load and not a fence,
+        // because ThreadSanitizer does not know fences.
         self.place().holders.load(Ordering::Acquire);
         let block = self.place().block;
         // SAFETY: this was the last holder. The block exists until all its places are given up, and

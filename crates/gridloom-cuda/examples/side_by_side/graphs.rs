@@ -280,7 +280,8 @@ impl Executable {
         let mut args = [(&raw mut address).cast(), (&raw mut value).cast(), (&raw mut count).cast()];
         let parameters = parameters(self.bare.add, grid, block, &mut args);
         let driver = &self.bare.driver;
-        // SAFETY: the node is of the graph that this was made from; the arguments are those of `add`.
+        // SAFETY: the node is of the graph that this was made from; the arguments are those of
+        // `add`.
         Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(self.raw, self.kernel, &parameters) }?)
     }
 }
@@ -377,8 +378,8 @@ impl Builder<'_> {
         let call = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(nothing), userData: ptr::null_mut() };
         let (mut node, mut count) = (ptr::null_mut(), 16);
         let mut nodes = [ptr::null_mut(); 16];
-        // SAFETY: the graph is alive and has fewer nodes than the array; the function outlives the graph
-        // and does not use its argument.
+        // SAFETY: the graph is alive and has fewer nodes than the array; the function outlives the
+        // graph and does not use its argument.
         unsafe {
             driver.cu_graph_get_nodes(self.graph, nodes.as_mut_ptr(), &mut count)?;
             driver.cu_graph_add_host_node(&mut node, self.graph, nodes.as_ptr(), count, &call)?;
@@ -400,8 +401,8 @@ impl Builder<'_> {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
             ..Default::default()
         };
-        // SAFETY: graph, predecessor and context are alive; the parameters are those of a conditional;
-        // on success the driver has stored an array of one graph.
+        // SAFETY: graph, predecessor and context are alive; the parameters are those of a
+        // conditional; on success the driver has stored an array of one graph.
         unsafe {
             let flags = CU_GRAPH_COND_ASSIGN_DEFAULT;
             driver.cu_graph_conditional_handle_create(&mut handle, self.graph, context, default, flags)?;
@@ -417,8 +418,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds a fill of the passes left and a loop after it, with one kernel in its body. Returns that
-    /// kernel.
+    /// Adds a fill of the passes left and a loop after it, with one kernel in its body. Returns
+    /// that kernel.
     fn tight_while(&self) -> Result<CUgraphNode, Error> {
         let mut left = self.words + 4 * WORDS as u64;
         let (_, mut handle, body) = self.conditional_node(self.graph, self.passes_left()?, WHILE, 1)?;
@@ -496,7 +497,8 @@ impl Builder<'_> {
         self.add(self.graph, &[third])
     }
 
-    /// Adds a fill of the upper half of the words and a copy of it to the lower half, after a kernel.
+    /// Adds a fill of the upper half of the words and a copy of it to the lower half, after a
+    /// kernel.
     fn transfers(&self, graph: CUgraph, after: CUgraphNode) -> Result<CUgraphNode, Error> {
         let half = 2 * WORDS;
         let upper = self.words + half as u64;

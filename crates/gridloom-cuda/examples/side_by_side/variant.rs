@@ -91,11 +91,13 @@ pub(crate) struct Variant {
     pub(crate) forks: bool,
     /// Whether each graph ends with a call of a function of the host.
     pub(crate) calls_back: bool,
-    /// Whether each launch has a stream of its own, which is destroyed while the launch is in flight.
+    /// Whether each launch has a stream of its own, which is destroyed while the launch is in
+    /// flight.
     pub(crate) renews_streams: bool,
     /// The number of threads.
     pub(crate) threads: usize,
-    /// The number of streams of a thread, each with an executable of its own, which it uses by turns.
+    /// The number of streams of a thread, each with an executable of its own, which it uses by
+    /// turns.
     pub(crate) lanes: usize,
     /// Launches between two waits.
     pub(crate) batch: u32,

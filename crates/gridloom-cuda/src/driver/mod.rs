@@ -1,10 +1,10 @@
 //! The CUDA driver, opened at run time.
 //!
 //! [`Driver`] opens `libcuda` when it is first needed, never when the program starts, so a program
-//! that uses Gridloom also runs on machines without a GPU. Entry points are looked up at their first use by
-//! the exact name that has the wanted meaning (see `functions.rs`), so one binary serves drivers
-//! from CUDA 12.0 to 13.x. What is missing is an [`Err`](DriverError) that says what is needed and
-//! what was found.
+//! that uses Gridloom also runs on machines without a GPU. Entry points are looked up at their
+//! first use by the exact name that has the wanted meaning (see `functions.rs`), so one binary
+//! serves drivers from CUDA 12.0 to 13.x. What is missing is an [`Err`](DriverError) that says what
+//! is needed and what was found.
 
 mod error;
 #[cfg(test)]

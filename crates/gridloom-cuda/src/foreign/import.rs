@@ -109,14 +109,16 @@ impl<'a> Importer<'a> {
             let node = self.node(&graph, raw, early.contains(&raw))?;
             nodes.insert(raw, node);
         }
-        // If two nodes have several edges, the full one counts. It comes last and replaces the others.
+        // If two nodes have several edges, the full one counts. It comes last and replaces the
+        // others.
         edges.sort_by_key(|edge| edge.kind == EdgeKind::Full);
         let is_kernel = |node: &Node| matches!(node.operation(), Ok(Operation::Kernel(_)));
         for edge in edges {
             let (Some(from), Some(to)) = (nodes.get(&edge.from), nodes.get(&edge.to)) else {
                 return Err(Unreadable::new("an edge leads out of the graph"));
             };
-            // Only edges between two kernels can be programmatic. A full edge orders more, so it is safe.
+            // Only edges between two kernels can be programmatic. A full edge orders more, so it is
+            // safe.
             let kernels = edge.kind == EdgeKind::Programmatic && is_kernel(from) && is_kernel(to);
             graph.add_edge(from, to, if kernels { EdgeKind::Programmatic } else { EdgeKind::Full })?;
         }

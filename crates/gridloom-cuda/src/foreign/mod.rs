@@ -2,9 +2,9 @@
 //! driver.
 //!
 //! 1. `recording` makes a stream of its own and has the driver capture it while the code runs.
-//! 2. `introspect` reads the captured `CUgraph`. `import` converts it to a graph of the core, node by
-//!    node, with the help of `kernels` and `memory`. Kernels, events and memory that Gridloom made
-//!    become the same objects again.
+//! 2. `introspect` reads the captured `CUgraph`. `import` converts it to a graph of the core, node
+//!    by node, with the help of `kernels` and `memory`. Kernels, events and memory that Gridloom
+//!    made become the same objects again.
 //! 3. A graph that cannot be converted becomes one node of kind `opaque`.
 //! 4. The nodes are recorded in the capture, after what it has recorded before.
 //!

@@ -302,8 +302,8 @@ impl State {
             if let Err(error) = outcome {
                 inner.resources.failures().put(error);
             }
-            // These may be the last references. They are dropped on the release thread, because a user
-            // value may wait for this thread when it is dropped.
+            // These may be the last references. They are dropped on the release thread, because a
+            // user value may wait for this thread when it is dropped.
             release::hand_over(Box::new((inner, held, last)));
         })?;
         if let Some(hosted) = &self.hosted {
@@ -492,8 +492,8 @@ impl Executable {
             state.settle();
             state.mark_end()?.map(Barrier::At)
         };
-        // If nothing was launched since an earlier barrier was set, no stream has waited for that one.
-        // A new barrier then marks the same point; without a new one, the earlier one stays.
+        // If nothing was launched since an earlier barrier was set, no stream has waited for that
+        // one. A new barrier then marks the same point; without a new one, the earlier one stays.
         state.barrier = barrier.or(state.barrier.take());
         let undo = std::mem::take(undo);
         state.retire(match state.last {

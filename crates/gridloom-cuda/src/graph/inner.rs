@@ -114,8 +114,8 @@ impl Inner {
         let Compiling { held, units, node_map, .. } = compiling;
         let may_fail = program.is_hosted() || held.has_calls();
         if may_fail {
-            // Made now, because the executable reports failures of launches in flight even after it was
-            // compiled again.
+            // Made now, because the executable reports failures of launches in flight even after it
+            // was compiled again.
             resources.failures();
         }
         let alone = match program.parts[..] {

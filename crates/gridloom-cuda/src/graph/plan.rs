@@ -195,7 +195,8 @@ fn split(steps: Vec<Step>) -> SmallVec<[Part; 1]> {
                     .after
                     .into_iter()
                     .filter_map(|(before, kind)| match places[before as usize] {
-                        // A step of an earlier graph has ended before this graph starts, by the order of the stream.
+                        // A step of an earlier graph has ended before this graph starts, by the
+                        // order of the stream.
                         (earlier, Some(place)) if earlier == graph => Some((place, kind)),
                         _ => None,
                     })

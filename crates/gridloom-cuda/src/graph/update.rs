@@ -142,7 +142,8 @@ impl State {
             let changed = match (old, definition.node(node).operation()) {
                 (Operation::Kernel(old), Operation::Kernel(new)) => change.set_kernel(node, old, new),
                 (old, new) => {
-                    // The host drives conditionals around such transfers. Only compiling decides who drives what.
+                    // The host drives conditionals around such transfers. Only compiling decides
+                    // who drives what.
                     if transfers_managed(definition, new) != transfers_managed(definition, old) {
                         let refusal = Error::new(ErrorKind::NotSupported, "the kind of memory changes");
                         return Err((index, refusal.at_node(definition.label(node))));

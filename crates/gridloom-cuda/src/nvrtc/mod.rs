@@ -71,16 +71,16 @@ fn missing(attempts: &[(String, String)]) -> String {
 pub struct CompileOptions {
     /// The name of the source in messages.
     pub name: String,
-    /// The oldest compute capability that the PTX is for, such as `(9, 0)`. `None` is the compiler's
-    /// default.
+    /// The oldest compute capability that the PTX is for, such as `(9, 0)`. `None` is the
+    /// compiler's default.
     pub architecture: Option<(u32, u32)>,
     /// Options for the compiler, as on its command line: `-DN=4`, `--std=c++17`, `-I/path`.
     pub flags: Vec<String>,
     /// C++ names to look up in the PTX: `scale<float>`, `library::scale`, `&table`. Template
     /// instances that are named here are compiled.
     pub name_expressions: Vec<String>,
-    /// Whether the PTX has line information. `None` leaves it to the device: a CPU device in checked
-    /// mode requests it.
+    /// Whether the PTX has line information. `None` leaves it to the device: a CPU device in
+    /// checked mode requests it.
     pub line_info: Option<bool>,
 }
 

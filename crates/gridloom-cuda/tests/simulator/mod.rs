@@ -15,7 +15,8 @@
 //! that was unloaded, or uses an event or stream that was destroyed; two threads in calls on one
 //! graph; a call from a host function; conditionals of one graph without an order; uses of a
 //! counter of Gridloom's own without one; managed memory in copies and fills of a conditional's
-//! body; an upload of a graph beside a launch of it. And every call can be made to fail ([`Failure`]).
+//! body; an upload of a graph beside a launch of it. And every call can be made to fail
+//! ([`Failure`]).
 
 #![allow(unreachable_pub, dead_code, unused_imports, reason = "a module of each test program that uses it")]
 #![allow(

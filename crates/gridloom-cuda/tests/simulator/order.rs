@@ -72,8 +72,8 @@ fn ancestors<'a>(ordered: &'a [usize], nodes: &HashMap<usize, Node>) -> HashMap<
 }
 
 /// Notes what a driver was seen to hang or fault with, or what its manual does not allow, in a
-/// graph that is compiled: conditionals side by side, empty bodies, uses of a counter of passes without an order,
-/// and managed memory in copies and fills of a body.
+/// graph that is compiled: conditionals side by side, empty bodies, uses of a counter of passes
+/// without an order, and managed memory in copies and fills of a body.
 pub fn check(world: &mut World, ordered: &[usize], nodes: &HashMap<usize, Node>, is_body: bool) {
     let mut found = Vec::new();
     if is_body && ordered.is_empty() {

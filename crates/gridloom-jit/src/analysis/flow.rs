@@ -140,7 +140,8 @@ impl<'a> Flow<'a> {
             Op::FrameAddress { .. } => Role::Compiled,
             Op::Special { register, .. } => crate::emit::special_role(*register),
             Op::Collective(_) | Op::ActiveMask { .. } if is_whole_warp && self.is_kernel => Role::Compiled,
-            // A thread that runs ahead waits there for those of its warp that are still in this pass.
+            // A thread that runs ahead waits there for those of its warp that are still in this
+            // pass.
             Op::Branch { target } if self.stops_before_passes(is_whole_warp) && *target <= pc => {
                 Role::Interpreted
             }

@@ -2,9 +2,10 @@
 //! a constant step.
 //!
 //! The first thread of a group has an index that is a multiple of eight. So in groups of eight
-//! `2 * t - (t & 1)` is 0, 1, 4, 5, 8, 9, 12 and 13 more than in the first thread. Sorting networks,
-//! butterflies and swizzled tiles access shared memory at such addresses. An access then needs the
-//! address of the first thread alone, and threads that are neighbours in memory are moved together.
+//! `2 * t - (t & 1)` is 0, 1, 4, 5, 8, 9, 12 and 13 more than in the first thread. Sorting
+//! networks, butterflies and swizzled tiles access shared memory at such addresses. An access then
+//! needs the address of the first thread alone, and threads that are neighbours in memory are moved
+//! together.
 //!
 //! Only registers that are written once, as a function of `%tid.x`, constants and registers of that
 //! kind, are considered. Their values are then the same wherever a thread reads them.
@@ -103,8 +104,9 @@ impl Known {
     }
 }
 
-/// Returns for each slot the offsets of the threads of a group from the first, if they are known and
-/// not all the same. Registers that threads of a group may hold at different times are `divided`.
+/// Returns for each slot the offsets of the threads of a group from the first, if they are known
+/// and not all the same. Registers that threads of a group may hold at different times are
+/// `divided`.
 pub(crate) fn of(
     flow: &Flow<'_>,
     natives: &[Option<Native>],

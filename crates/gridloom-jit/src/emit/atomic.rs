@@ -110,8 +110,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits an atomic operation on memory that other host threads access. One that leaves the value
-    /// as it is only loads it, which needs no exclusive access.
+    /// Emits an atomic operation on memory that other host threads access. One that leaves the
+    /// value as it is only loads it, which needs no exclusive access.
     fn update_shared(&mut self, how: Atomically, class: Class, host: Value, b: Value, c: Value) -> Value {
         let (ty, flags) = (scalar_type(class), MemFlagsData::trusted());
         let is_extreme = |op: AtomicRmwOp| {

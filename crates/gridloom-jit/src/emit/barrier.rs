@@ -2,8 +2,8 @@
 //! and restores after it.
 //!
 //! A register has one place in the frame. One that has not changed since the last barrier is still
-//! there: neither the next barrier nor a side exit stores it ([`Unchanged`]). A register that is only
-//! kept is not even loaded.
+//! there: neither the next barrier nor a side exit stores it ([`Unchanged`]). A register that is
+//! only kept is not even loaded.
 
 use super::side_exits::Tables;
 use super::{Emitter, dead};
@@ -18,8 +18,8 @@ use gridloom_interp::lanes::Slot;
 use std::collections::HashMap;
 use std::mem::offset_of;
 
-/// Which values were loaded from the frame after a barrier, and where they are stored again. Whether
-/// a value is the same is known once all of the function is emitted.
+/// Which values were loaded from the frame after a barrier, and where they are stored again.
+/// Whether a value is the same is known once all of the function is emitted.
 #[derive(Default)]
 pub(super) struct Unchanged {
     /// The values of each register in the frame, by register, with its offset there.

@@ -9,8 +9,8 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 impl Emitter<'_> {
-    /// Counts bits, finds one or reverses their order in each element. Returns `None` if there are no
-    /// vector instructions for it.
+    /// Counts bits, finds one or reverses their order in each element. Returns `None` if there are
+    /// no vector instructions for it.
     pub(super) fn count_in_vectors(&mut self, native: &Native, operand: &Val) -> Option<Vec<Value>> {
         let class = native.operands[0];
         if !matches!(class, Class::B32 | Class::B64) {
@@ -69,7 +69,8 @@ impl Emitter<'_> {
         self.operation(Intrinsic::LeadingZeros, &[part], ty)
     }
 
-    /// Counts the bits of each element: those of pairs, of nibbles, of bytes, and then of all bytes.
+    /// Counts the bits of each element: those of pairs, of nibbles, of bytes, and then of all
+    /// bytes.
     fn ones_in_vector(&mut self, part: Value, class: Class) -> Value {
         if self.is_wide() && wide::counts_ones() {
             let ty = self.vector_type(class).unwrap_or(self.length.by(I32));

@@ -37,9 +37,9 @@ impl Emitter<'_> {
         slot.0 as i32 * SLOT + 8 * lane as i32
     }
 
-    /// Fills the frame of the group and continues as after the barrier before an entry. If registers
-    /// do not have the shapes that the code relies on, the group goes to the code for single
-    /// threads.
+    /// Fills the frame of the group and continues as after the barrier before an entry. If
+    /// registers do not have the shapes that the code relies on, the group goes to the code for
+    /// single threads.
     pub(super) fn enter_passed(&mut self, pc: Pc, passed: Block) {
         let Some(holds) = self.fill_frame(pc - 1, pc | SINGLE) else {
             return self.defect("an entry behind no barrier");

@@ -27,8 +27,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores the values of the lanes where they can be loaded by lane, with room for a word of each
-    /// lane behind them.
+    /// Stores the values of the lanes where they can be loaded by lane, with room for a word of
+    /// each lane behind them.
     fn store_matched(&mut self, parts: &[Value]) -> Value {
         let bytes = self.length.offset(parts.len()) as u32;
         let area = self.scratch(bytes + 4 * self.lanes);

@@ -99,8 +99,8 @@ impl Emitter<'_> {
         if most > ANY { ANY } else { most }
     }
 
-    /// Returns a bound on the words of a vector of bytes: a byte if each word is one that was picked
-    /// by [`load_bytes`](Self::load_bytes).
+    /// Returns a bound on the words of a vector of bytes: a byte if each word is one that was
+    /// picked by [`load_bytes`](Self::load_bytes).
     fn spread_bytes(&self, value: Value) -> u64 {
         let dfg = &self.b.func.dfg;
         let picks = |mask: Value| match dfg.value_def(dfg.resolve_aliases(mask)) {

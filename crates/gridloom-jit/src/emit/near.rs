@@ -199,8 +199,8 @@ impl Emitter<'_> {
     }
 
     /// Loads elements from [near](Self::is_near) places that all are accessed, in vectors that are
-    /// longer than 16 bytes: all that lies between those of a vector, if that fills few vectors, from
-    /// which the elements are picked.
+    /// longer than 16 bytes: all that lies between those of a vector, if that fills few vectors,
+    /// from which the elements are picked.
     pub(super) fn load_spans(&mut self, places: &[HostAddress], class: Class) -> Option<Vec<Value>> {
         let (size, length) = (class.bits() as i32 / 8, self.length.0 as i32);
         let ty = self.vector_type(class)?;
@@ -320,8 +320,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns whether a register is computed from the index of the thread and from what is the same
-    /// in all threads, and not from anything loaded.
+    /// Returns whether a register is computed from the index of the thread and from what is the
+    /// same in all threads, and not from anything loaded.
     fn is_computed_address(&self, access: Access, operand: &MemoryOperand, address: &Val) -> bool {
         let Base::Source(Source::Slot(slot)) = operand.base else { return false };
         access.space == Space::Shared
@@ -331,10 +331,11 @@ impl Emitter<'_> {
             && self.plan.uniformity.is_computed(slot)
     }
 
-    /// Branches on whether the threads of each four access neighbouring words of shared memory. Sums
-    /// of the index of a thread and a distance that is a power of two often are such, and are then
-    /// moved in vectors. Returns the places of the first of each four, the blocks of both cases, and
-    /// the places of each thread for the case that they are not. All addresses are checked.
+    /// Branches on whether the threads of each four access neighbouring words of shared memory.
+    /// Sums of the index of a thread and a distance that is a power of two often are such, and are
+    /// then moved in vectors. Returns the places of the first of each four, the blocks of both
+    /// cases, and the places of each thread for the case that they are not. All addresses are
+    /// checked.
     fn split_by_rows(
         &mut self,
         access: Access,

@@ -87,8 +87,8 @@ impl Emitter<'_> {
         self.b.ins().shuffle(a, b, mask)
     }
 
-    /// Selects words of two vectors behind each other, which have one length. The result is a vector
-    /// of words.
+    /// Selects words of two vectors behind each other, which have one length. The result is a
+    /// vector of words.
     pub(super) fn pick_words(&mut self, a: Value, b: Value, word: impl Fn(usize) -> usize) -> Value {
         let count = self.b.func.dfg.value_type(a).bytes() / 4;
         let words = I32.by(count).unwrap_or(I32);

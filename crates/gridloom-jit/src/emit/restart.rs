@@ -2,8 +2,8 @@
 //!
 //! Until a store, an atomic operation or a collective, nothing that a group does is seen by others.
 //! A check that fails can therefore leave the group at an earlier instruction, and the interpreter
-//! executes what lies between once more. So the checks of a block share an exit, at its start if less
-//! is live there. Addresses that only a later exit would store are not computed at all.
+//! executes what lies between once more. So the checks of a block share an exit, at its start if
+//! less is live there. Addresses that only a later exit would store are not computed at all.
 //!
 //! The registers that are live at the restart point must be kept for as long. If they are no longer
 //! needed for anything else and are many, the run ends and another restart point begins.
@@ -33,9 +33,9 @@ impl Emitter<'_> {
         self.restart = Some(Restart::Unused { pc, live });
     }
 
-    /// Returns an exit for a check that hardly ever fails: before the current instruction, or before
-    /// an earlier one with nothing but loads and computations in between. `fault` says whether the
-    /// current instruction is then known to fault.
+    /// Returns an exit for a check that hardly ever fails: before the current instruction, or
+    /// before an earlier one with nothing but loads and computations in between. `fault` says
+    /// whether the current instruction is then known to fault.
     pub(super) fn exit_before(&mut self, fault: bool) -> Block {
         let op = &self.plan.flow.instruction(self.pc).op;
         let waits = matches!(op, Op::Collective(_) | Op::ActiveMask { .. });

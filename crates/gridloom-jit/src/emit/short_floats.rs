@@ -4,8 +4,8 @@
 //!
 //! Arithmetic on `.f16` is that of single precision, rounded to `.f16`. Single precision has more
 //! than twice as many bits and two, so that the second rounding of a sum or product gives what one
-//! rounding would. `fma` adds an exact product; its sum is rounded to odd, which the second rounding
-//! never takes for a value halfway between two others.
+//! rounding would. `fma` adds an exact product; its sum is rounded to odd, which the second
+//! rounding never takes for a value halfway between two others.
 
 use super::Emitter;
 use super::value::Val;
@@ -25,8 +25,8 @@ const HALF_NORMAL: u32 = 0x0400;
 /// How many more bits the fraction has in single precision, and how much greater the exponent is.
 const HALF_SHIFT: u32 = 13;
 const HALF_BIAS: u32 = 112 << 23;
-/// In single precision: the smallest normal `.f16`, the smallest number that rounds to its infinity,
-/// and a number whose last bit has the value of the smallest `.f16`.
+/// In single precision: the smallest normal `.f16`, the smallest number that rounds to its
+/// infinity, and a number whose last bit has the value of the smallest `.f16`.
 const LEAST_NORMAL: u32 = 0x3880_0000;
 const TOO_LARGE: u32 = 0x477f_f000;
 const SAME_LAST_BIT: u32 = 0x3f00_0000;

@@ -104,8 +104,8 @@ pub(super) struct Fields {
     pub(super) mask: u8,
     /// Whether elements outside the mask become zero.
     pub(super) zero: bool,
-    /// Whether the operand in memory is one element, for all. With operands in registers, the length
-    /// says how to round.
+    /// Whether the operand in memory is one element, for all. With operands in registers, the
+    /// length says how to round.
     pub(super) broadcast: bool,
 }
 

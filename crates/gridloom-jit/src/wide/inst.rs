@@ -89,8 +89,8 @@ pub(super) struct Encoded {
     pub(super) memory: Option<Memory>,
     pub(super) mask: Field,
     pub(super) zero: bool,
-    /// Whether the operand in memory is one element, for all. With operands in registers, the length
-    /// says how to round.
+    /// Whether the operand in memory is one element, for all. With operands in registers, the
+    /// length says how to round.
     pub(super) broadcast: bool,
     pub(super) immediate: Immediate,
     /// Whether a prefix makes it atomic.

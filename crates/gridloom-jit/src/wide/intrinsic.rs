@@ -52,8 +52,8 @@ pub(crate) enum Intrinsic {
     LoadMasked,
     /// `(values, mask, address, offset)`: a store of a row where a mask is set.
     StoreMasked,
-    /// `(address, words, log, mask, offset)`: loads of words, each at the address plus a signed word
-    /// shifted by a constant, where a mask is set, and zeros elsewhere.
+    /// `(address, words, log, mask, offset)`: loads of words, each at the address plus a signed
+    /// word shifted by a constant, where a mask is set, and zeros elsewhere.
     GatherNear,
     /// `(low, high, low mask, high mask, offset)`: loads of words at addresses in two vectors.
     GatherWords,
@@ -75,12 +75,13 @@ pub(crate) enum Intrinsic {
     DivideSigned,
     /// `(a, b, c)`: products and sums of floats, rounded once, towards minus infinity.
     MultiplyAddDown,
-    /// `(a, b, indices)`: for each word, that of two vectors behind each other at its own index. Bits
-    /// above those of an index are ignored.
+    /// `(a, b, indices)`: for each word, that of two vectors behind each other at its own index.
+    /// Bits above those of an index are ignored.
     LookUp,
     /// The same for each byte, on hosts that [look up bytes](super::looks_up_bytes).
     LookUpBytes,
-    /// `(address, offset)`: a line of memory is brought to the caches, to be read, or to be written.
+    /// `(address, offset)`: a line of memory is brought to the caches, to be read, or to be
+    /// written.
     Prefetch,
     PrefetchToWrite,
 }

@@ -40,7 +40,8 @@ fn a_pointer_that_moves_in_a_loop_is_checked() {
 
 #[test]
 fn an_access_that_no_thread_makes_checks_nothing_for_the_next_one() {
-    // The address is loaded, so nothing is known of it, and no thread has a number above that of words.
+    // The address is loaded, so nothing is known of it, and no thread has a number above that of
+    // words.
     let load = "ld.global.u64 %rd3, [%rd0]; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd3, %rd1;\n\
                 xor.b32 %r2, %r1, 5; setp.gt.u32 %p1, %r2, %r0;";
     for pointer in [4u64, 0x1_0001, 1 << 60, u64::MAX - 3] {

@@ -48,7 +48,8 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Returns what a program leaves in its buffers, or its fault in words; run in groups of so many
-/// threads or each by itself, with vectors of 128 bits or the longest of the host, or by the interpreter.
+/// threads or each by itself, with vectors of 128 bits or the longest of the host, or by the
+/// interpreter.
 fn run(program: &Program, text: &str, groups: Option<(u32, bool)>) -> Result<Vec<Vec<u8>>, String> {
     let module = gridloom_ptx::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let layout = Layout::of(&module).expect("a layout");
@@ -110,8 +111,8 @@ fn large_groups_compute_what_the_interpreter_does() {
         let program = Program::random(seed, true);
         let text = program.text();
         let expected = run(&program, &text, None);
-        // Which lanes are active is the same in groups that are warps, as they are in launches. Smaller
-        // groups leave what lanes do together to the interpreter.
+        // Which lanes are active is the same in groups that are warps, as they are in launches.
+        // Smaller groups leave what lanes do together to the interpreter.
         let together = ["shfl", "vote", "match", "redux"].iter().any(|name| text.contains(name));
         let threads = match seed % 6 {
             _ if text.contains("activemask") => 32,

@@ -2,8 +2,9 @@
 
 use crate::case::{Case, STORE};
 
-/// A loop over `%r5..%r6` as `nvcc` writes it: a pass of `single` for each element until the rest is a
-/// multiple of four, and `four` for four. `ahead` and `middle` are what is before each of both.
+/// A loop over `%r5..%r6` as `nvcc` writes it: a pass of `single` for each element until the rest
+/// is a multiple of four, and `four` for four. `ahead` and `middle` are what is before each of
+/// both.
 fn unrolled(signed: bool, [ahead, single, middle, four]: [&str; 4]) -> String {
     let ty = if signed { "s32" } else { "u32" };
     format!(
@@ -25,8 +26,8 @@ fn unrolled(signed: bool, [ahead, single, middle, four]: [&str; 4]) -> String {
     )
 }
 
-/// The same with the rest behind: passes of `four`, and then of `single`. The first loop ends by a sum
-/// with the number of the element, or by a counter of its own.
+/// The same with the rest behind: passes of `four`, and then of `single`. The first loop ends by a
+/// sum with the number of the element, or by a counter of its own.
 fn rest_last(signed: bool, sums: bool, [ahead, four, middle, single]: [&str; 4]) -> String {
     let ty = if signed { "s32" } else { "u32" };
     let (start, step) = match sums {
@@ -112,7 +113,8 @@ fn a_value_beside_the_sum_is_counted() {
 fn a_second_loop_that_does_something_else_is_executed() {
     let single = "add.u32 %r2, %r2, %r11; mad.lo.u32 %r19, %r19, 31, 1;";
     let others = [
-        // Another constant, another order, an element that is left out, and a value of the pass before.
+        // Another constant, another order, an element that is left out, and a value of the pass
+        // before.
         "add.u32 %r2, %r2, %r11; mad.lo.u32 %r19, %r19, 923521, 30785;",
         "shl.b32 %r15, %r11, 2; add.u32 %r2, %r2, %r15; add.u32 %r2, %r2, 6; mad.lo.u32 %r19, %r19, 923521, 30784;",
         "shl.b32 %r15, %r11, 2; add.u32 %r2, %r2, %r15; add.u32 %r2, %r2, 3; mad.lo.u32 %r19, %r19, 923521, 30784;",

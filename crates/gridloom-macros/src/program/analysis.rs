@@ -274,8 +274,8 @@ pub(super) fn declared_name(local: &syn::Local) -> Option<(&Ident, Option<&Type>
     }
 }
 
-/// Returns the type of a value, where the code itself tells it. `of` returns that of a variable, and
-/// that of its elements.
+/// Returns the type of a value, where the code itself tells it. `of` returns that of a variable,
+/// and that of its elements.
 pub(super) fn type_of(expr: &Expr, of: &dyn Fn(&Ident, bool) -> Option<Type>) -> Option<Type> {
     let named = |ty: &str| syn::parse_str(ty).ok();
     match expr {

@@ -175,8 +175,8 @@ impl Program {
             }
             return quote!();
         }
-        // Without elements of its own, a thread takes every so many of the passes: the launch may have
-        // any shape.
+        // Without elements of its own, a thread takes every so many of the passes: the launch may
+        // have any shape.
         let owns = shape.is_some();
         let shape = shape
             .or_else(|| self.length_of(ends[0]).filter(|_| ends.len() == 1))

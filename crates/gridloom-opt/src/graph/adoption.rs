@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 use super::plan::{Plan, handles};
 
 impl Plan {
-    /// Gives the nodes the operations of the current definition. Returns their handles, or `None` if
-    /// the graph has to be planned again. The plan is of no use then.
+    /// Gives the nodes the operations of the current definition. Returns their handles, or `None`
+    /// if the graph has to be planned again. The plan is of no use then.
     pub(crate) fn adopt(
         &self,
         outline: &Definition,

@@ -205,8 +205,8 @@ impl Call {
         let mut keeps: Vec<Owner> = Vec::new();
         let mut conditions: Vec<ConditionKey> = Vec::new();
         if let Form::Program(controls) = &self.form {
-            // Inside a loop the kernel runs several times in a launch, and the last execution of each
-            // conditional counts. The words start at 0 then.
+            // Inside a loop the kernel runs several times in a launch, and the last execution of
+            // each conditional counts. The words start at 0 then.
             let keeps = controls.first().is_some_and(|first| is_inside_conditional(definition, first.node));
             for (index, control) in controls.iter().enumerate() {
                 let Operation::Conditional(conditional) = definition.node(control.node).operation() else {
@@ -311,8 +311,8 @@ impl Pointees {
     }
 }
 
-/// Returns whether both are the same kernel, even if it was looked up twice or its module was loaded
-/// twice. Kernels that use variables of their module are not rewritten.
+/// Returns whether both are the same kernel, even if it was looked up twice or its module was
+/// loaded twice. Kernels that use variables of their module are not rewritten.
 fn is_same(one: &Arc<dyn Kernel>, other: &Arc<dyn Kernel>) -> bool {
     let backends = |kernel: &Arc<dyn Kernel>| kernel.unsigned().unwrap_or(kernel).clone();
     Arc::ptr_eq(one, other)

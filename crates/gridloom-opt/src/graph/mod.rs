@@ -45,8 +45,8 @@ pub struct Profile {
     /// The most instructions of a kernel in a batch, which then has no loops either. `None` for any
     /// number. Longer kernels take much longer than a node, and compile better alone.
     pub max_batched_instructions: Option<usize>,
-    /// The most bytes of arguments of one rewritten kernel, within the limit of the device. A driver
-    /// copies all of them when one changes.
+    /// The most bytes of arguments of one rewritten kernel, within the limit of the device. A
+    /// driver copies all of them when one changes.
     pub max_argument_bytes: u32,
     /// Whether the passes of every conditional are counted, even if nobody asks.
     pub counts_passes: bool,
@@ -56,8 +56,8 @@ pub struct Profile {
     pub resident_blocks: u32,
     /// The most threads of a block in which several blocks of a kernel run side by side.
     pub packed_threads: u32,
-    /// Whether blocks wait for each other in memory also where a cluster would do, and the device has
-    /// no clusters.
+    /// Whether blocks wait for each other in memory also where a cluster would do, and the device
+    /// has no clusters.
     pub without_clusters: bool,
     /// Whether the device says where a kernel failed. Rewritten kernels then know their nodes.
     pub names_faults: bool,

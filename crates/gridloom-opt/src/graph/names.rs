@@ -59,8 +59,8 @@ pub(crate) fn combined(made: &Made, recipe: &Recipe, names: Vec<String>) -> Arc<
     Arc::new(NamedKernel { kernel: made.kernel.clone(), origins: Arc::new(parts) })
 }
 
-/// Returns a kernel that was made from `kernel` by a prefix. If that is not a rewritten one, `single`
-/// is the name of its node, and its source.
+/// Returns a kernel that was made from `kernel` by a prefix. If that is not a rewritten one,
+/// `single` is the name of its node, and its source.
 pub(crate) fn prefixed(
     made: &Made,
     kernel: &Arc<dyn Kernel>,

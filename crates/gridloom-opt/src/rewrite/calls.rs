@@ -6,8 +6,8 @@ use rustc_hash::FxHashSet;
 
 use super::meetings::Meeting;
 
-/// Returns whether a function that is called from here may call itself. `open` has the functions that
-/// called this one, and `done` those that are known not to.
+/// Returns whether a function that is called from here may call itself. `open` has the functions
+/// that called this one, and `done` those that are known not to.
 pub(super) fn is_recursive(
     module: &Module,
     body: &Body,

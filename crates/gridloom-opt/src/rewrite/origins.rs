@@ -7,8 +7,8 @@ use gridloom_ptx::{Body, Function, Module, RegId, SymbolId};
 
 use super::source::{KernelSource, SourceId};
 
-/// Tells for each instruction of a rewritten kernel which part it does the work of. It does not keep
-/// the kernels of the parts alive.
+/// Tells for each instruction of a rewritten kernel which part it does the work of. It does not
+/// keep the kernels of the parts alive.
 #[derive(Clone, Debug, Default)]
 pub struct Sections {
     /// In the order of their instructions, which do not overlap.
@@ -19,7 +19,8 @@ pub struct Sections {
 #[derive(Clone, Debug)]
 struct Section {
     kernel: SourceId,
-    /// The index of the first instruction for each one of the kernel, and of the one after the last.
+    /// The index of the first instruction for each one of the kernel, and of the one after the
+    /// last.
     starts: Vec<u32>,
     part: PartOf,
     shape: Shape,

@@ -59,7 +59,8 @@ pub struct Prefix {
     pub gates: Vec<Gate>,
     /// Stores conditions, with a mark, at the address that is passed as their handle.
     pub stored_conditions: bool,
-    /// Lets loops make several passes between two tests, so that their loads are under way together.
+    /// Lets loops make several passes between two tests, so that their loads are under way
+    /// together.
     pub unroll: bool,
 }
 

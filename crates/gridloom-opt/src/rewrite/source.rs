@@ -90,8 +90,8 @@ pub(crate) struct Facts {
     pub(crate) last_barrier: Option<i64>,
     /// The number of instructions, including those of called functions.
     pub(crate) instructions: usize,
-    /// Whether it has instructions that are not known here, which may read memory in other ways than
-    /// loads.
+    /// Whether it has instructions that are not known here, which may read memory in other ways
+    /// than loads.
     pub(crate) has_unknown: bool,
     /// The obstacles, and the roles they exclude.
     obstacles: Vec<(Reach, String)>,
@@ -343,7 +343,8 @@ impl Facts {
         }
         facts.stops = Stops::among(module, &facts.functions);
         if is_recursive(module, body, &mut Vec::new(), &mut FxHashSet::default()) {
-            // How much of the stack there is depends on the limit that was set for the kernel alone.
+            // How much of the stack there is depends on the limit that was set for the kernel
+            // alone.
             facts.hinder(Reach::Moved, "a function that it calls calls itself");
         }
         if facts.instructions > MAX_INSTRUCTIONS {

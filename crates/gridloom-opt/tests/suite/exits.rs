@@ -1,5 +1,5 @@
-//! What a kernel does at its end, as a step of a program: threads return while others of their block
-//! still synchronise, and caches and copies are finished.
+//! What a kernel does at its end, as a step of a program: threads return while others of their
+//! block still synchronise, and caches and copies are finished.
 
 use gridloom_opt::rewrite::{KernelSource, Prefix, ProgramStep, block_program, prefixed};
 use gridloom_ptx::op::{ControlOp, MemoryOp, Op};

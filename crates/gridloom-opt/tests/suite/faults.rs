@@ -269,7 +269,8 @@ fn an_assertion_or_a_trap_in_a_step_names_the_node_and_says_what_it_says_alone()
             ["traps", "called", "traps", "direct"],
         ] {
             for bad in [0, 2] {
-                // Steps of one block, of blocks that wait for each other, and of each thread by itself.
+                // Steps of one block, of blocks that wait for each other, and of each thread by
+                // itself.
                 for (profile, blocks) in [(GPU, 1), (Profile { names_faults: true, ..WIDE_GPU }, 2), (GPU, 2)]
                 {
                     let graph = Graph::new(&faulty.device);

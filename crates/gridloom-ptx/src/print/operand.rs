@@ -12,7 +12,8 @@ pub(super) struct Names<'a> {
     pub(super) function: &'a Function,
 }
 
-/// Prints an integer. The smallest one is printed in hexadecimal, because its magnitude is no `i64`.
+/// Prints an integer. The smallest one is printed in hexadecimal, because its magnitude is no
+/// `i64`.
 pub(super) fn int(value: i64) -> String {
     if value == i64::MIN { "0x8000000000000000".to_owned() } else { value.to_string() }
 }

@@ -8,8 +8,8 @@
 //! than that is its own part, with everything in the caches, as a real driver does not leave it.
 //! There are no loops then.
 //!
-//! Names of groups (`build`, `launch`, `loops`, `change`, `calls`) choose what is measured. Any other
-//! word chooses the rows whose names contain it.
+//! Names of groups (`build`, `launch`, `loops`, `change`, `calls`) choose what is measured. Any
+//! other word chooses the rows whose names contain it.
 
 mod bare;
 mod calls;

@@ -1,5 +1,5 @@
-//! Counters of a callable. They are read without the lock of its cache, because a call may hold that
-//! lock while it waits for the device.
+//! Counters of a callable. They are read without the lock of its cache, because a call may hold
+//! that lock while it waits for the device.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -67,11 +67,10 @@ impl Capture {
     ///   calls) stays valid until no graph, executable or launch in flight has the nodes any more,
     ///   or until the owner is dropped. Once this call has returned, memory, kernels and events of
     ///   Gridloom stay alive by themselves where the driver shows them: as an operand of a copy or
-    ///   fill, as a kernel argument, or at a multiple of 8 bytes in a structure that is an argument.
-    ///   Until then nothing closes or frees them, on any thread. The driver does
-    ///   not show an address stored in memory nor, before CUDA 12.4, one in the arguments of a
-    ///   kernel. Objects that `code` ties to the captured graph (`cudaGraphRetainUserObject`) are
-    ///   kept too.
+    ///   fill, as a kernel argument, or at a multiple of 8 bytes in a structure that is an
+    ///   argument. Until then nothing closes or frees them, on any thread. The driver does not show
+    ///   an address stored in memory nor, before CUDA 12.4, one in the arguments of a kernel.
+    ///   Objects that `code` ties to the captured graph (`cudaGraphRetainUserObject`) are kept too.
     /// - The work may run any number of times, on any stream, and its host calls on any thread.
     /// - Memory that `code` allocates on the stream (`cudaMallocAsync`) gets another address in
     ///   each executable. `code` gives that address to copies, fills and kernels as an operand or

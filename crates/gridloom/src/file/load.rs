@@ -255,8 +255,8 @@ fn write(device: &Arc<dyn backend::Device>, region: &Region, data: &[u8]) -> Res
     }
 }
 
-/// Returns the error for memory that the file does not have. The checks of the format make sure that
-/// no document needs it.
+/// Returns the error for memory that the file does not have. The checks of the format make sure
+/// that no document needs it.
 fn unknown_memory() -> Error {
     Error::new(ErrorKind::InvalidFile, "the file refers to memory that it does not have")
 }

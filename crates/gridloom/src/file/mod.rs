@@ -1,8 +1,9 @@
 //! Graphs in files.
 //!
 //! [`Graph::save`] writes a graph to a file, and [`Graph::load`] builds it again, on the same or
-//! another device. A file holds topology, names, parameters, conditions, the PTX of modules, and the
-//! contents of the buffers that are marked as inputs. The crate `gridloom-file` defines the format.
+//! another device. A file holds topology, names, parameters, conditions, the PTX of modules, and
+//! the contents of the buffers that are marked as inputs. The crate `gridloom-file` defines the
+//! format.
 //!
 //! ```
 //! use gridloom::prelude::*;
@@ -49,10 +50,10 @@ impl Graph {
     /// [`saver`](Graph::saver) marks them as inputs. Module variables get the initial values that
     /// their module gives them.
     ///
-    /// Fails, and names the node, for what a file cannot hold: callbacks, opaque nodes, kernels from
-    /// machine code, arguments with an owner, memory that outlived a launch and is freed here, and
-    /// waits for events that no node of the graph records. An address that a kernel without types
-    /// was given as a plain number stays that number, which means nothing elsewhere.
+    /// Fails, and names the node, for what a file cannot hold: callbacks, opaque nodes, kernels
+    /// from machine code, arguments with an owner, memory that outlived a launch and is freed here,
+    /// and waits for events that no node of the graph records. An address that a kernel without
+    /// types was given as a plain number stays that number, which means nothing elsewhere.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.saver().save(path)
     }

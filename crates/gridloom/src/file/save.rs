@@ -44,8 +44,8 @@ impl GraphSaver {
     /// Marks a buffer, or a part of one, as an input. The file holds its contents at the time of
     /// saving, and whoever loads the graph can give other ones.
     ///
-    /// A name consists of letters, digits, `_`, `-` and `.`. An input and an output of the same name
-    /// are the same memory.
+    /// A name consists of letters, digits, `_`, `-` and `.`. An input and an output of the same
+    /// name are the same memory.
     pub fn input<T: Element>(mut self, name: &str, memory: &impl Memory<T>) -> Result<Self> {
         self.inputs.push(mark(name, memory)?);
         Ok(self)

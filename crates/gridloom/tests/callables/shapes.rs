@@ -29,8 +29,8 @@ fn add(
     )
 }
 
-/// Calls a callable whose shapes are computed by a function that does `work` with it, with arrays of
-/// several lengths.
+/// Calls a callable whose shapes are computed by a function that does `work` with it, with arrays
+/// of several lengths.
 #[track_caller]
 fn shapes_that(work: impl Fn(&GraphKernels, &Add) + Clone + Send + Sync + 'static) {
     for_each_way(|kernels, options| {

@@ -1,6 +1,7 @@
 //! Files that lie. Each is an error with a reason, never a crash.
 //!
-//! `GRIDLOOM_HOSTILE_FILES=100000` changes a file more often, `GRIDLOOM_RANDOM_SEED=7` in another way.
+//! `GRIDLOOM_HOSTILE_FILES=100000` changes a file more often, `GRIDLOOM_RANDOM_SEED=7` in another
+//! way.
 
 use gridloom::prelude::*;
 use gridloom::{LoadOptions, Result};
@@ -89,7 +90,8 @@ fn a_changed_document_is_refused_with_the_place_and_the_reason() {
     }
 }
 
-/// Changes the text of `graph.json` as text, so that it need not be a document, and loads the result.
+/// Changes the text of `graph.json` as text, so that it need not be a document, and loads the
+/// result.
 fn changed_text(from: &str, to: &str) -> Result<gridloom::LoadedGraph> {
     let device = checked();
     let bytes = sample(&device).unwrap();

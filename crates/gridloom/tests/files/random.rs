@@ -1,7 +1,7 @@
 //! Random graphs, saved on one device and run on another.
 //!
-//! `GRIDLOOM_RANDOM_FILES=2000` saves more of them, `GRIDLOOM_RANDOM_SEED=7` the one with that seed.
-//! With both, the seeds begin there.
+//! `GRIDLOOM_RANDOM_FILES=2000` saves more of them, `GRIDLOOM_RANDOM_SEED=7` the one with that
+//! seed. With both, the seeds begin there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

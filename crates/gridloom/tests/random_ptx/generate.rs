@@ -69,7 +69,8 @@ pub(crate) struct Generator {
     pub(crate) whole_warps: bool,
     /// Whether there is only one block.
     pub(crate) alone: bool,
-    /// Whether there are so few statements that no warp runs long enough for its lanes to take turns.
+    /// Whether there are so few statements that no warp runs long enough for its lanes to take
+    /// turns.
     pub(crate) is_short: bool,
     /// Functions there are already, which can be called: whether lanes meet in each.
     pub(crate) callable: Vec<bool>,
@@ -217,8 +218,8 @@ impl Generator {
         self.names
     }
 
-    /// Blocks of a second launch, whose threads are at most those of the first, unless barriers count
-    /// them. Whole warps stay whole.
+    /// Blocks of a second launch, whose threads are at most those of the first, unless barriers
+    /// count them. Whole warps stay whole.
     fn smaller(&mut self, [x, y, z]: [u32; 3], text: &str) -> Option<[u32; 3]> {
         let counts =
             ["bar.sync 1,", "bar.sync 2,", "bar.arrive"].iter().any(|counting| text.contains(counting));

@@ -1,7 +1,8 @@
 //! Registers of one statement only: how often each is written decides what a compiler knows of it.
 //!
-//! Statements use a few temporary registers, which are written again and again. Compilers give every
-//! value a register of its own, so that a register with the index of a thread has nothing else.
+//! Statements use a few temporary registers, which are written again and again. Compilers give
+//! every value a register of its own, so that a register with the index of a thread has nothing
+//! else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -21,8 +21,8 @@ pub(crate) fn run(device: &Device, program: &Program) -> Outcome {
     }
 }
 
-/// Launches of one kernel on a device that compiles it. How threads are run is decided anew for each
-/// launch, from what was seen in those before.
+/// Launches of one kernel on a device that compiles it. How threads are run is decided anew for
+/// each launch, from what was seen in those before.
 const LAUNCHES: u32 = 2;
 
 fn launches(device: &Device, program: &Program, text: &str) -> Result<Vec<Vec<u8>>> {

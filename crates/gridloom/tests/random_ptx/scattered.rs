@@ -251,8 +251,8 @@ impl Generator {
         lines
     }
 
-    /// Stores of each thread to the place of another, each to a different one: of all threads of the
-    /// block, or of some. Each then reads its own place.
+    /// Stores of each thread to the place of another, each to a different one: of all threads of
+    /// the block, or of some. Each then reads its own place.
     pub(crate) fn scatter(&mut self, scope: &Scope) -> Vec<String> {
         debug_assert!(scope.together == Together::Block);
         let mut lines = vec!["bar.sync 0;".to_owned()];

@@ -259,8 +259,8 @@ impl Generator {
         lines
     }
 
-    /// Passes over pairs of words at a distance that is a power of two, as transforms have them: each
-    /// of half of the threads replaces a pair by sum and difference.
+    /// Passes over pairs of words at a distance that is a power of two, as transforms have them:
+    /// each of half of the threads replaces a pair by sum and difference.
     pub(crate) fn butterfly(&mut self) -> Vec<String> {
         let (label, value) = (self.fresh(), self.random.below(12));
         let mut lines = vec![format!(
@@ -314,8 +314,8 @@ impl Generator {
         lines
     }
 
-    /// Rows of several elements for each thread, side by side with those of its neighbours, in shared
-    /// memory or in memory of the grid. Then each thread reads what another has stored.
+    /// Rows of several elements for each thread, side by side with those of its neighbours, in
+    /// shared memory or in memory of the grid. Then each thread reads what another has stored.
     pub(crate) fn wide_rows(&mut self) -> Vec<String> {
         let global = self.alone && self.random.one_in(2);
         let (ty, registers, bytes) = loop {

@@ -6,8 +6,8 @@ use super::generate::{Generator, Scope, Together};
 impl Generator {
     /// A warp operation among the lanes that are here.
     pub(crate) fn warp(&mut self, scope: &Scope) -> Option<Vec<String>> {
-        // In a loop whose passes differ, it would matter how long each thread runs before others take
-        // their turn.
+        // In a loop whose passes differ, it would matter how long each thread runs before others
+        // take their turn.
         let known = scope.together >= Together::Warp && self.is_short || scope.loops.is_empty();
         if self.features.approximations
             && self.whole_warps

@@ -1,5 +1,5 @@
-//! Errors in kernels and programs: the compiler reports each at the code that is wrong, and says what
-//! to do.
+//! Errors in kernels and programs: the compiler reports each at the code that is wrong, and says
+//! what to do.
 //!
 //! The files in `cases` are compiled. Behind a wrong line, `//~^ [text]: message` states an error
 //! whose span has this text and whose code and message begin so. Each such error must be there, and

@@ -139,8 +139,8 @@ fn double_numbers() -> Vec<f64> {
     F64S.into_iter().filter(|x| x.abs() < 1e300 || x.is_nan()).chain(more).collect()
 }
 
-/// What a GPU runs, run by the interpreter and by compiled code, whose `ex2.approx` is as near as that
-/// of a GPU.
+/// What a GPU runs, run by the interpreter and by compiled code, whose `ex2.approx` is as near as
+/// that of a GPU.
 #[test]
 fn powers_of_gpus_are_near() {
     use gridloom::__kernel as k;

@@ -1,6 +1,6 @@
-//! Kernels in Rust without `unsafe` that try to race, or to touch memory that is not theirs. Each is
-//! refused when it is loaded or launched, fails its launch, or computes what the host function does.
-//! What the compiler refuses is in `crates/gridloom-kernel/ESCAPES.md`.
+//! Kernels in Rust without `unsafe` that try to race, or to touch memory that is not theirs. Each
+//! is refused when it is loaded or launched, fails its launch, or computes what the host function
+//! does. What the compiler refuses is in `crates/gridloom-kernel/ESCAPES.md`.
 
 #![allow(clippy::all, reason = "the programs are what people may write")]
 

@@ -1,5 +1,6 @@
-//! Arguments that no careful program passes: sizes near the largest number, operations made by hand,
-//! sources and iterators of the user that lie, panic or call back in. Each is an error or works.
+//! Arguments that no careful program passes: sizes near the largest number, operations made by
+//! hand, sources and iterators of the user that lie, panic or call back in. Each is an error or
+//! works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -85,7 +85,8 @@ pub fn float_to_float<S: Float, D: Float>(a: S::Bits, finish: Finish) -> D::Bits
 /// canonical NaN.
 #[inline]
 fn nan_to_nan<S: Float, D: Float>(a: u64, finish: Finish) -> u64 {
-    // With `.ftz` the conversion is arithmetic, and arithmetic makes the NaN of an `.f32` canonical.
+    // With `.ftz` the conversion is arithmetic, and arithmetic makes the NaN of an `.f32`
+    // canonical.
     let a = if finish.ftz && is_f32::<S>() { S::NAN } else { a };
     let (from, to) = (S::LAYOUT, D::LAYOUT);
     let payload = match to.fraction_bits.checked_sub(from.fraction_bits) {

@@ -202,9 +202,9 @@ impl Selector<'_> {
         Ok(Condition::NotZero)
     }
 
-    /// Adds the sum with a constant that a value is, in front of the branch that tests it, so that the
-    /// flags tell whether it is zero. Returns `false` if something else in the block needs the value
-    /// earlier.
+    /// Adds the sum with a constant that a value is, in front of the branch that tests it, so that
+    /// the flags tell whether it is zero. Returns `false` if something else in the block needs the
+    /// value earlier.
     fn sum_with_flags(&mut self, value: Value) -> bool {
         let func = self.func;
         let Some(branch) = self.at.filter(|&at| func.dfg.insts[at].opcode() == Opcode::Brif) else {

@@ -202,8 +202,9 @@ fn gathers_and_scatters_access_the_chosen_elements_alone() {
                         *old = *old & !(u64::from(u32::MAX) << by) | value << by;
                     }
                 }
-                // SAFETY: the code is a function of the addresses of the vectors, of the memory that
-                // the chosen elements lie in, and of the results, which are as long as it writes.
+                // SAFETY: the code is a function of the addresses of the vectors, of the memory
+                // that the chosen elements lie in, and of the results, which are as long as it
+                // writes.
                 unsafe {
                     let function: unsafe extern "C" fn(*const u8, *mut u64, *mut u8) =
                         std::mem::transmute(code.entry());
@@ -272,8 +273,8 @@ fn words_and_bytes_are_looked_up_in_two_vectors() {
                     expected.extend_from_slice(&operands[index..][..size]);
                 }
                 let mut found = vec![0u8; bytes];
-                // SAFETY: the code is a function of the addresses of three vectors and of the result,
-                // which are as long as it reads and writes.
+                // SAFETY: the code is a function of the addresses of three vectors and of the
+                // result, which are as long as it reads and writes.
                 unsafe {
                     let function: unsafe extern "C" fn(*const u8, *mut u8) =
                         std::mem::transmute(code.entry());

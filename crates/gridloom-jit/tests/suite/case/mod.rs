@@ -93,8 +93,8 @@ impl<'a> Case<'a> {
         result.map(|()| buffer.to_vec()).map_err(|fault| fault.to_string())
     }
 
-    /// As [`same`](Self::same), and also one thread after the other. No thread may read what another
-    /// one writes, because the interpreter executes the threads of a warp together.
+    /// As [`same`](Self::same), and also one thread after the other. No thread may read what
+    /// another one writes, because the interpreter executes the threads of a warp together.
     #[track_caller]
     pub(crate) fn same_alone(&self) -> Outcome {
         let mut buffer = self.words.clone();

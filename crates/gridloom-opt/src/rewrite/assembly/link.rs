@@ -13,7 +13,8 @@ use super::{Assembly, Refusal, make_coherent};
 
 impl Assembly {
     /// Links the functions and tables that a kernel uses into the module. The functions of a kernel
-    /// that stays whole may use shared memory of its module, as a program does that was made before.
+    /// that stays whole may use shared memory of its module, as a program does that was made
+    /// before.
     pub(super) fn link(&mut self, source: &KernelSource, is_whole: bool) -> Result<(), Refusal> {
         self.require_of(source.module());
         let module = source.module().clone();
