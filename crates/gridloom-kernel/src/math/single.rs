@@ -57,8 +57,9 @@ pub fn exp2(x: f32) -> f32 {
 fn ln_parts(x: f32) -> (f32, f32) {
     let is_small = x < f32::MIN_POSITIVE;
     let y = select_f32(is_small, x * 8_388_608.0, x);
-    let e = (y.to_bits().wrapping_sub(0x3f2a_aaab) as i32) & !0x007f_ffff;
-    let f = f32::from_bits(y.to_bits().wrapping_sub(e as u32)) - 1.0;
+    // The exponent in the bits of an exponent.
+    let e = y.to_bits().wrapping_sub(0x3f2a_aaab) & 0xff80_0000;
+    let f = f32::from_bits(y.to_bits().wrapping_sub(e)) - 1.0;
     let p = 0.113_306_17f32
         .mul_add(f, -0.124_222)
         .mul_add(f, 0.109_156_55)
@@ -69,22 +70,25 @@ fn ln_parts(x: f32) -> (f32, f32) {
         .mul_add(f, -0.249_999_45)
         .mul_add(f, 0.333_333_34);
     let log = (f * f).mul_add(p.mul_add(f, -0.5), f);
-    ((e >> 23) as f32 - select_f32(is_small, 23.0, 0.0), log)
+    ((e as i32 as f32).mul_add(1.192_092_9e-7, select_f32(is_small, -23.0, 0.0)), log)
 }
 
 /// Replaces a logarithm where it is not one of a finite positive number.
 #[device]
 fn ln_or_special(x: f32, log: f32) -> f32 {
-    let below = select_f32(x == 0.0, f32::NEG_INFINITY, f32::NAN);
-    let above = select_f32(x < f32::INFINITY, log, x);
-    select_f32(x <= 0.0, below, above)
+    // Infinity and NaN stay. Of negative numbers, which these bits follow too, infinities of both
+    // signs are added, which gives NaN.
+    let special = x.mul_add(f32::INFINITY, f32::INFINITY);
+    let log = select_f32(x.to_bits() < f32::INFINITY.to_bits(), log, special);
+    select_f32(x == 0.0, f32::NEG_INFINITY, log)
 }
 
 /// `x.ln()`.
 #[device]
 pub fn ln(x: f32) -> f32 {
     let (e, log) = ln_parts(x);
-    ln_or_special(x, e.mul_add(0.693_115_23, e.mul_add(3.194_618_4e-5, log)))
+    // The error of this constant is a tenth of a place of the result.
+    ln_or_special(x, e.mul_add(LN_2, log))
 }
 
 /// `x.log2()`.

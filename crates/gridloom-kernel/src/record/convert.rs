@@ -19,8 +19,15 @@ pub(crate) fn convert(r: &mut Recorder, from: Ty, to: Ty, value: Operand) -> Ope
         _ if from == to => value,
         (false, false) => integer(r, from, to, value),
         (false, true) => {
-            let value = integer(r, from, if from.is_signed() { Ty::I64 } else { Ty::U64 }, value);
-            from_integer(r, from.is_signed(), to, value)
+            // Converting from 64 bits is slow on GPUs, and on CPUs without AVX-512.
+            let wide = match (from.is_signed(), from.bits() == 64) {
+                (true, true) => Ty::I64,
+                (true, false) => Ty::I32,
+                (false, true) => Ty::U64,
+                (false, false) => Ty::U32,
+            };
+            let value = integer(r, from, wide, value);
+            from_integer(r, wide, to, value)
         }
         (true, false) => to_integer(r, from, to, value),
         (true, true) => between_floats(r, from, to, value),
@@ -48,8 +55,9 @@ fn integer(r: &mut Recorder, from: Ty, to: Ty, value: Operand) -> Operand {
     }
 }
 
-fn from_integer(r: &mut Recorder, is_signed: bool, to: Ty, value: Operand) -> Operand {
+fn from_integer(r: &mut Recorder, from: Ty, to: Ty, value: Operand) -> Operand {
     if let Operand::Imm(_, bits) = value {
+        let is_signed = from.is_signed();
         let bits = match (to, is_signed) {
             (Ty::F64, true) => (bits as i64 as f64).to_bits(),
             (Ty::F64, false) => (bits as f64).to_bits(),
@@ -62,11 +70,15 @@ fn from_integer(r: &mut Recorder, is_signed: bool, to: Ty, value: Operand) -> Op
             rounded(r, to, Operand::Imm(Ty::F32, bits))
         };
     }
-    let suffix = match (to, is_signed) {
-        (Ty::F64, true) => "f64.s64",
-        (Ty::F64, false) => "f64.u64",
-        (_, true) => "f32.s64",
-        (_, false) => "f32.u64",
+    let suffix = match (to, from) {
+        (Ty::F64, Ty::I64) => "f64.s64",
+        (Ty::F64, Ty::U64) => "f64.u64",
+        (Ty::F64, Ty::I32) => "f64.s32",
+        (Ty::F64, _) => "f64.u32",
+        (_, Ty::I64) => "f32.s64",
+        (_, Ty::U64) => "f32.u64",
+        (_, Ty::I32) => "f32.s32",
+        _ => "f32.u32",
     };
     let wide = r.compute("cvt.rn", suffix, if to == Ty::F64 { Ty::F64 } else { Ty::F32 }, &[value]);
     if to == Ty::F64 { wide } else { rounded(r, to, wide) }

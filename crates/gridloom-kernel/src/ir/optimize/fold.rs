@@ -1,4 +1,4 @@
-//! Folds integer instructions with constant operands.
+//! Folds instructions with constant operands.
 
 use crate::ir::Ty;
 use crate::ir::ty::Class;
@@ -57,8 +57,11 @@ pub(super) fn fold(op: &str, suffix: &str, ty: Ty, args: &[u64]) -> Option<u64> 
         };
         return Some(held(ty, value));
     }
-    if op == "selp" && ty.is_integer() {
+    if op == "selp" {
         return Some(if args[2] != 0 { args[0] } else { args[1] });
+    }
+    if let ("f32" | "f64", true) = (suffix, ty.is_float()) {
+        return fold_float(op, suffix, args);
     }
     let (width, is_signed) = integer_suffix(suffix)?;
     if let Some(order) = op.strip_prefix("setp.") {
@@ -111,6 +114,30 @@ pub(super) fn fold(op: &str, suffix: &str, ty: Ty, args: &[u64]) -> Option<u64> 
     Some(held(ty, value))
 }
 
+/// Returns the result of an instruction that rounds as Rust does. A NaN is left to the device, which
+/// has its own.
+fn fold_float(op: &str, suffix: &str, args: &[u64]) -> Option<u64> {
+    macro_rules! of {
+        ($t:ty, $n:expr) => {{
+            let n = $n;
+            let value: $t = match op {
+                "add.rn" => n(0) + n(1),
+                "sub.rn" => n(0) - n(1),
+                "mul.rn" => n(0) * n(1),
+                "div.rn" => n(0) / n(1),
+                "rcp.rn" => 1.0 / n(0),
+                "sqrt.rn" => n(0).sqrt(),
+                _ => return None,
+            };
+            (!value.is_nan()).then(|| value.to_bits().into())
+        }};
+    }
+    match suffix {
+        "f32" => of!(f32, |index: usize| f32::from_bits(args[index] as u32)),
+        _ => of!(f64, |index: usize| f64::from_bits(args[index])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +159,16 @@ mod tests {
         assert_eq!(fold("setp.lt", "s32", Ty::Bool, &[u64::MAX, 0]), Some(1));
         assert_eq!(fold("setp.lt", "u32", Ty::Bool, &[u64::MAX, 0]), Some(0));
         assert_eq!(fold("setp.lt", "f32", Ty::Bool, &[0, 1]), None);
+    }
+
+    #[test]
+    fn floats_round_as_in_rust_and_nan_is_left() {
+        let bits = |value: f32| u64::from(value.to_bits());
+        assert_eq!(fold("mul.rn", "f32", Ty::F32, &[bits(0.1), bits(0.3)]), Some(bits(0.1 * 0.3)));
+        assert_eq!(fold("rcp.rn", "f32", Ty::F32, &[bits(8_388_608.0)]), Some(bits(1.192_092_9e-7)));
+        assert_eq!(fold("div.rn", "f32", Ty::F32, &[bits(1.0), bits(-0.0)]), Some(bits(f32::NEG_INFINITY)));
+        assert_eq!(fold("sub.rn", "f32", Ty::F32, &[bits(f32::INFINITY), bits(f32::INFINITY)]), None);
+        assert_eq!(fold("add.rn", "f64", Ty::F64, &[1, 1]), Some(2));
     }
 
     #[test]
