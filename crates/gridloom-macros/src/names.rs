@@ -56,7 +56,9 @@ pub(crate) fn refused_method(name: &str) -> Option<&'static str> {
         | "max_by" | "min_by_key" | "max_by_key" | "sort" | "sort_by" | "sort_unstable" => {
             "device code has no method of this name; write a `for` loop"
         }
-        "partial_cmp" | "total_cmp" => "device code has no `Ordering`; compare with `<`, `==` and `>`",
+        "cmp" | "partial_cmp" | "total_cmp" => {
+            "device code has no `Ordering`; compare with `<`, `==` and `>`"
+        }
         "await" => "device code cannot wait for futures",
         _ => return None,
     })
