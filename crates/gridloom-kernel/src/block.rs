@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::atomic::{AtomicNumber, SharedAtomics, SharedAtomicsTwin};
 use crate::host;
-use crate::ir::{Operand, Reached, Ty};
+use crate::ir::{Operand, Reached, Target, Ty};
 use crate::record::arithmetic::{bit_or, eq, lt};
 use crate::record::control::{if_begin, if_end, leave_unless, loop_begin, loop_end, loop_step};
 use crate::record::memory::Slice;
@@ -190,13 +190,14 @@ fn most_threads() -> usize {
     with(|r| r.program.rules.block.map_or(1024, |block| block.iter().product::<u32>() as usize))
 }
 
-/// The same tree as on the host: in memory of the block while more than a warp takes part, then by
-/// shuffles of the first warp.
+/// The same tree as on the host, in memory of the block. On a GPU the last steps are shuffles of
+/// the first warp, which need no barriers. A CPU runs a block's threads in one thread of its own:
+/// barriers cost it nothing, and steps in memory run fewer threads each.
 fn reduce_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> V<T> {
     let all = scratch::<T>(most_threads());
     let rank: V<u32> = cast(rank_twin());
     let threads: V<u32> = cast(threads_twin());
-    let warp = index_twin();
+    let ends_in_shuffles = with(|r| r.target()) == Target::Gpu;
     let at = |index: V<u32>| all.unchecked(cast(index));
     let own = at(rank);
     own.assign(value);
@@ -206,7 +207,7 @@ fn reduce_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> 
     let highest = lit::<u32>(31).wrapping_sub(last.leading_zeros());
     let distance: V<u32> = var(lit::<u32>(1).wrapping_shl(highest));
     let around = loop_begin();
-    leave_unless(around, lt(lit(16u32), get(&distance)));
+    leave_unless(around, lt(lit(if ends_in_shuffles { 16u32 } else { 0 }), get(&distance)));
     let now = get(&distance);
     let takes = if_begin(lt(rank, now.min(threads.wrapping_sub(now))));
     own.assign(combine.twin(get(&own), get(&at(rank.wrapping_add(now)))));
@@ -215,7 +216,22 @@ fn reduce_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> 
     loop_step();
     assign(&distance, get(&distance).wrapping_shr(lit(1)));
     loop_end(around);
-    let in_first_warp = if_begin(eq(warp, lit(0)));
+    if ends_in_shuffles {
+        reduce_in_first_warp(own, rank, threads, combine, what);
+        barrier_twin();
+    }
+    get(&all.in_phase(true).unchecked(lit(0)))
+}
+
+/// The last steps of the tree, in shuffles: the first thread writes the result to its place.
+fn reduce_in_first_warp<T: Number>(
+    own: V<T>,
+    rank: V<u32>,
+    threads: V<u32>,
+    combine: Combine,
+    what: &'static str,
+) {
+    let in_first_warp = if_begin(eq(index_twin(), lit(0)));
     let mut total = get(&own);
     for distance in [16u32, 8, 4, 2, 1] {
         let other = rank.wrapping_add(lit(distance));
@@ -230,8 +246,6 @@ fn reduce_twin<T: Number>(value: V<T>, combine: Combine, what: &'static str) -> 
     own.assign(total);
     if_end(is_first);
     if_end(in_first_warp);
-    barrier_twin();
-    get(&all.in_phase(true).unchecked(lit(0)))
 }
 
 warp_function! {

@@ -64,6 +64,7 @@ fn statements_that_device_code_cannot_have() {
         ("match x[0] { (a | a) => {} }", "write an arm for each"),
         ("let y = x[1..3];", "write `&x[a..b]`"),
         ("fn inner() {}", "move it out of the function"),
+        ("let order = x[0].cmp(&7);", "device code has no `Ordering`"),
         ("struct Inner;", "move it out of the function"),
         ("let y = (f)(3)(4);", "by their names"),
         ("let y = wrong(x, out);", "device code cannot be recursive"),

@@ -12,6 +12,17 @@ pub(crate) mod uniform;
 
 pub use ty::Ty;
 
+/// The devices that a kernel is recorded for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Any device. What is fast is what a CPU compiles to vector instructions: the threads of a
+    /// warp in step, with indices that count up from one thread to the next.
+    #[default]
+    Any,
+    /// GPUs, which approximate some functions with an instruction of their own.
+    Gpu,
+}
+
 /// A virtual register. A variable of the kernel is one that is written more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reg(pub(crate) u32);
@@ -241,6 +252,8 @@ pub(crate) struct Program {
     pub(crate) uses_axes: bool,
     /// Whether products that are added become fused operations.
     pub(crate) is_fused: bool,
+    /// The devices that the kernel is for.
+    pub(crate) target: Target,
 }
 
 impl Stmt {

@@ -17,9 +17,10 @@ use crate::record::value::{Scalar, V, lit};
 mod single_on_device {
     use std::f32::consts::LOG2_E;
 
+    use crate::ir::Target;
     use crate::math::single as exact;
     use crate::record::arithmetic::lt;
-    use crate::record::recorder::{Target, with};
+    use crate::record::recorder::with;
     use crate::record::value::{V, lit};
 
     use super::{approx, select};

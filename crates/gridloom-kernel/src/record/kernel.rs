@@ -1,14 +1,15 @@
 //! Recording of a kernel, once for each instance.
 
 use std::any::TypeId;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
-use crate::ir::{ShapeRules, cleanup, optimize, print, uniform};
-use crate::record::recorder::{Abandoned, RecordError, Target, finish, start};
+use crate::ir::{ShapeRules, Target, cleanup, optimize, print, uniform};
+use crate::record::recorder::{Abandoned, RecordError, finish, start};
 
 /// A kernel as it was recorded.
 #[derive(Debug)]
@@ -24,6 +25,23 @@ pub struct Recorded {
 static RECORDED: LazyLock<Mutex<HashMap<(TypeId, bool, Target), Arc<Recorded>>>> =
     LazyLock::new(Mutex::default);
 
+thread_local! {
+    static IS_FOR_GPUS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `act`. Kernels that it loads are recorded as for GPUs, whatever device loads them. CPUs run
+/// them too, more slowly: so what GPUs run can be tested without one.
+pub fn as_for_gpus<R>(act: impl FnOnce() -> R) -> R {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            IS_FOR_GPUS.set(self.0);
+        }
+    }
+    let _reset = Reset(IS_FOR_GPUS.replace(true));
+    act()
+}
+
 /// Returns the kernel of an instance for some devices, with its indices checked or not. `record` is
 /// called where it was not recorded before.
 pub fn record_kernel(
@@ -33,6 +51,7 @@ pub fn record_kernel(
     name: &str,
     record: fn(),
 ) -> Result<Arc<Recorded>, RecordError> {
+    let target = if IS_FOR_GPUS.get() { Target::Gpu } else { target };
     let instance = (instance, is_unchecked, target);
     if let Some(known) = RECORDED.lock().get(&instance) {
         return Ok(known.clone());

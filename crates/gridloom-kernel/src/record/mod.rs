@@ -26,6 +26,7 @@ pub(crate) mod recorder;
 mod slice_parts;
 pub(crate) mod value;
 
+pub use crate::ir::Target;
 pub use adaptors::{
     Compared, Copied, EachPass, Enumerate, Filter, IsIterator, IteratorMethods, Map, Skip, Take, TakeWhile,
     Zip,
@@ -40,7 +41,7 @@ pub use integer_methods::Unsigned;
 pub use iterate::{
     Elements, Iter, Iterate, Loop, Parts, RangeMethods, Rev, Reversible, Step, StepBy, Stridable, iterate,
 };
-pub use kernel::{Recorded, record_anew, record_kernel};
+pub use kernel::{Recorded, as_for_gpus, record_anew, record_kernel};
 pub use memory::{
     ArrayElement, ArrayHandle, ArrayIndex, PassedAs, Slice, SliceElement, SliceIndex, array, passed, repeat,
 };
@@ -48,7 +49,7 @@ pub use number::{Bounded, Euclid, Signed};
 pub use output::{Printed, print, printed};
 pub use param::{Conditional, KernelParam, Read, Share, Value, Write, fuse_products, param, require_block};
 pub use passes::{Passes, has_pass, nth_pass};
-pub use recorder::{Entered, RecordError, Target, at, enter};
+pub use recorder::{Entered, RecordError, at, enter};
 pub use slice_parts::RestOfArray;
 pub use value::{
     Cast, Constant, DefaultTwin, Dereference, KernelType, Opt, Phantom, R, SameFunction, Scalar,

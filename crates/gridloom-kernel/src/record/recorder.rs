@@ -5,19 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::ir::{
-    Array, Base, Effect, Inst, Label, Mem, Operand, Program, Reached, Reg, Site, SiteInfo, Space, Stmt, Ty,
+    Array, Base, Effect, Inst, Label, Mem, Operand, Program, Reached, Reg, Site, SiteInfo, Space, Stmt,
+    Target, Ty,
 };
 use crate::record::value::ScalarHandle;
-
-/// The devices that a kernel is recorded for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// Any device.
-    #[default]
-    Any,
-    /// GPUs, which approximate some functions with an instruction of their own.
-    Gpu,
-}
 
 /// Why a kernel cannot be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +54,6 @@ pub(crate) struct Recorder {
     labels: u32,
     /// Whether indices are promised to be in range.
     is_unchecked: bool,
-    target: Target,
     /// How many loops are open.
     loops: u32,
     sites: HashMap<SiteInfo, Site>,
@@ -95,7 +85,8 @@ pub(crate) fn with<R>(act: impl FnOnce(&mut Recorder) -> R) -> R {
 
 /// Starts a recording. Returns what was being recorded before.
 pub(crate) fn start(name: &str, is_unchecked: bool, target: Target) -> Option<Recorder> {
-    let mut recorder = Recorder { open: vec![Vec::new()], is_unchecked, target, ..Recorder::default() };
+    let mut recorder = Recorder { open: vec![Vec::new()], is_unchecked, ..Recorder::default() };
+    recorder.program.target = target;
     // PTX has no letters but those of ASCII in its names.
     recorder.program.name = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     RECORDER.replace(Some(recorder))
@@ -225,7 +216,7 @@ impl Recorder {
     }
 
     pub(crate) fn target(&self) -> Target {
-        self.target
+        self.program.target
     }
 
     /// Notes that memory is written.

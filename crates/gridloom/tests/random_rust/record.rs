@@ -645,8 +645,8 @@ fn word(value: Twin) -> V<u64> {
 pub(crate) const FILE: &str = "random.rs";
 
 /// Records a program as the kernel `program(input: &[i32], out: Out<[u64; WORDS]>)`.
-pub(crate) fn record(program: &Program) -> Result<k::Recorded, k::RecordError> {
-    k::record_anew(program.is_unchecked, k::Target::Any, "program", &|| {
+pub(crate) fn record(program: &Program, target: k::Target) -> Result<k::Recorded, k::RecordError> {
+    k::record_anew(program.is_unchecked, target, "program", &|| {
         let _frame = k::enter(FILE, "program", program.is_overflow_checked);
         let input = k::param::<&[i32]>();
         let out = k::param::<Out<[u64; crate::tree::WORDS]>>();

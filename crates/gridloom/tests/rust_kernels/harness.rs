@@ -2,19 +2,21 @@
 
 use std::fmt::Debug;
 
+use gridloom::__kernel::as_for_gpus;
 use gridloom::kernel::{Read, RustParams, Write};
 use gridloom::prelude::*;
 use gridloom::{Out, host};
 
-use crate::support::for_each_device;
+use crate::support::{for_each_device, is_cpu};
 
 /// What `load` of a program gives.
 pub(crate) type Program<I, O> = Kernel<RustParams<(Read<I>, Write<O>)>>;
 
 const BLOCK: u32 = 16;
 
-/// Runs a program on the host and on every device, and compares what it writes. Numbers are
-/// compared as they print: NaN is NaN, and the two zeros differ.
+/// Runs a program on the host and on every device, and compares what it writes. CPUs run it in the
+/// form that is for GPUs too. Numbers are compared as they print: NaN is NaN, and the two zeros
+/// differ.
 #[track_caller]
 pub(crate) fn same<I: Element, O: Element + Debug>(
     name: &str,
@@ -25,11 +27,10 @@ pub(crate) fn same<I: Element, O: Element + Debug>(
     let mut expected = vec![O::zeroed(); input.len()];
     let blocks = (input.len() as u32).div_ceil(BLOCK);
     host::run(blocks, BLOCK, || on_host(input, Out::new(&mut expected)));
-    for_each_device(|device| {
-        let kernel = load(device)?;
+    let compare = |device: &Device, kernel: &Program<I, O>| {
         let (x, out) = (device.buffer_from(input)?, device.buffer_from(&vec![O::zeroed(); input.len()])?);
         let stream = device.stream()?;
-        stream.launch(&kernel, LaunchConfig::new(blocks, BLOCK), (&x, &out))?;
+        stream.launch(kernel, LaunchConfig::new(blocks, BLOCK), (&x, &out))?;
         stream.synchronize()?;
         let found = out.to_vec()?;
         for (index, (expected, found)) in expected.iter().zip(&found).enumerate() {
@@ -41,6 +42,10 @@ pub(crate) fn same<I: Element, O: Element + Debug>(
             );
         }
         Ok(())
+    };
+    for_each_device(|device| {
+        compare(device, &load(device)?)?;
+        if is_cpu(device) { compare(device, &as_for_gpus(|| load(device))?) } else { Ok(()) }
     });
 }
 

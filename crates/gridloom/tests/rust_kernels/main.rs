@@ -36,5 +36,6 @@ mod programs;
 mod structures;
 mod traits;
 mod user_programs;
+mod values;
 mod warps;
 mod whole;

@@ -1,5 +1,6 @@
 //! What the PTX of a kernel looks like after it was made fast.
 
+use gridloom::__kernel::as_for_gpus;
 use gridloom::prelude::*;
 use gridloom::{Out, block, kernel, thread};
 
@@ -12,6 +13,13 @@ fn count(ptx: &str, text: &str) -> usize {
 #[track_caller]
 fn ptx<P>(kernel: Result<Kernel<P>>) -> String {
     kernel.unwrap().ptx().unwrap().to_owned()
+}
+
+/// The PTX of a kernel as GPUs run it.
+macro_rules! for_gpus {
+    ($load:expr) => {
+        ptx(as_for_gpus(|| $load(&Device::cpu().unwrap())))
+    };
 }
 
 #[test]
@@ -55,7 +63,7 @@ fn checks_of_loads_in_short_branches_are_one_branch_before_them() -> Result<()> 
             *out = tile[i % 256];
         }
     }
-    let ptx = ptx(program::load(&Device::cpu()?));
+    let ptx = for_gpus!(program::load);
     let small = &ptx[ptx.find(".entry").unwrap_or(0)..ptx.find("bar.sync").unwrap_or(0)];
     // The first load comes behind all checks.
     let (before, behind) = small.split_at(small.find("ld.global.nc.f32").unwrap_or(0));
@@ -72,7 +80,7 @@ fn an_index_that_may_be_outside_is_checked() -> Result<()> {
             *out = x[i] + x[i.wrapping_add(1)];
         }
     }
-    let ptx = ptx(program::load(&Device::cpu()?));
+    let ptx = for_gpus!(program::load);
     // One branch for both checks, behind which the one that failed is found.
     assert_eq!((count(&ptx, "bra $F"), count(&ptx, "bra.uni $F2")), (1, 1), "{ptx}");
     assert_eq!(count(&ptx, "and.pred"), 1, "{ptx}");
@@ -158,8 +166,8 @@ fn a_promised_index_is_computed_in_32_bits() -> Result<()> {
         }
     }
     // SAFETY: it is not launched.
-    let promised = ptx(unsafe { program::load_unchecked(&Device::cpu()?) });
-    let checked = ptx(program::load(&Device::cpu()?));
+    let promised = for_gpus!(|device: &Device| unsafe { program::load_unchecked(device) });
+    let checked = for_gpus!(program::load);
     // The version for launches of ordinary size ends where the other one starts.
     let small = |ptx: &str| ptx.split("$L1:").next().unwrap_or_default().to_owned();
     assert_eq!(count(&small(&promised), "sub.u32"), 1, "{promised}");
@@ -181,8 +189,7 @@ fn a_short_loop_does_four_passes_at_once_with_one_address() -> Result<()> {
         }
     }
     let ptx = ptx(program::load(&Device::cpu()?));
-    // The version for launches of ordinary size: four passes and the rest.
-    let ptx = ptx.split("$L1:").next().unwrap_or_default();
+    // Four passes and the rest.
     assert_eq!(count(&ptx, "ld.global.nc.f32"), 5, "{ptx}");
     assert_eq!(count(&ptx, "+12]"), 1, "{ptx}");
     assert_eq!(count(&ptx, "bra $F"), 0, "{ptx}");
@@ -204,5 +211,65 @@ fn a_loop_that_is_left_in_the_middle_keeps_its_passes() -> Result<()> {
     }
     let ptx = ptx(program::load(&Device::cpu()?));
     assert!(!ptx.contains("+12]"), "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn a_cpu_tests_each_index_where_it_is_used_and_computes_places_in_64_bits() -> Result<()> {
+    #[kernel]
+    fn program(width: usize, height: usize, x: &[f32], out: Out<f32>) {
+        if let Some(((column, row), out)) = out.mine_2d(width) {
+            let i = row * width + column;
+            *out = if row + 1 < height { x[i] + x[i + width] } else { x[i] };
+        }
+    }
+    let on_cpus = ptx(program::load(&Device::cpu()?));
+    let on_gpus = for_gpus!(program::load);
+    // Only for GPUs there is a version for launches of ordinary size.
+    assert_eq!((count(&on_cpus, "2147483648"), count(&on_gpus, "2147483648")), (0, 1), "{on_cpus}{on_gpus}");
+    // No check stands before the branch that its access is in.
+    assert_eq!(count(&on_cpus, "or.pred"), 0, "{on_cpus}");
+    Ok(())
+}
+
+#[test]
+fn sums_of_blocks_end_in_shuffles_on_gpus_alone() -> Result<()> {
+    #[kernel(block(256))]
+    fn program(x: &[f32], out: Out<f32>) {
+        let sum = block::sum(x[thread::index()]);
+        if let Some((_, out)) = out.mine() {
+            *out = sum;
+        }
+    }
+    let (on_cpus, on_gpus) = (ptx(program::load(&Device::cpu()?)), for_gpus!(program::load));
+    assert!(!on_cpus.contains("shfl") && on_gpus.contains("shfl"), "{on_cpus}{on_gpus}");
+    Ok(())
+}
+
+#[test]
+fn integers_of_32_bits_become_floats_in_one_instruction() -> Result<()> {
+    #[kernel]
+    fn program(x: &[i32], out: Out<f32>) {
+        if let Some((i, out)) = out.mine() {
+            *out = x[i] as f32 + x[i] as u8 as f32;
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!((count(&ptx, "cvt.rn.f32.s32"), count(&ptx, "cvt.rn.f32.u32")), (1, 1), "{ptx}");
+    assert_eq!(count(&ptx, "cvt.s64"), 0, "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn numbers_that_are_known_are_computed_when_the_kernel_is_loaded() -> Result<()> {
+    #[kernel]
+    fn program(out: Out<f32>) {
+        if let Some((i, out)) = out.mine() {
+            let (third, scale) = (1.0f32 / 3.0, 0.5f32);
+            *out = i as f32 * (third * scale);
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!((count(&ptx, "rcp"), count(&ptx, "div"), count(&ptx, "mul.rn.f32")), (0, 0, 1), "{ptx}");
     Ok(())
 }

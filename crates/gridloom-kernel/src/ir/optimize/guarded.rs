@@ -4,10 +4,14 @@
 //! way out of the kernel, so that the load becomes a conditional instruction, and the check joins its
 //! neighbours ([`combine`](super::combine)). What the check needs is computed before the branch too:
 //! it has no effect, and nobody looks at it where the branch is not taken.
+//!
+//! A CPU runs the threads of a warp in step. It tests once for all of them whether they take a
+//! branch that depends on their places alone, and the check once more inside. For a CPU, only the
+//! branches change whose conditions come from memory.
 
 use super::sink::count_writes;
 use super::values::is_convergent;
-use crate::ir::{Effect, Inst, Operand, Program, Reg, Space, Stmt, Ty};
+use crate::ir::{Effect, Inst, Operand, Program, Reg, Space, Stmt, Target, Ty};
 
 /// The most that the computations of one branch may cost to be done always.
 const MOST: usize = 10;
@@ -18,12 +22,48 @@ const REST: usize = 12;
 pub(super) fn run(program: &mut Program) {
     let mut writes = vec![0u32; program.regs.len()];
     count_writes(&program.body, &mut writes);
+    let sources = (program.target != Target::Gpu).then(|| from_memory(program));
     let mut body = std::mem::take(&mut program.body);
-    Pass { writes, regs: &mut program.regs }.list(&mut body);
+    Pass { sources, writes, regs: &mut program.regs }.list(&mut body);
     program.body = body;
 }
 
+/// How often values are followed around loops.
+const PASSES: usize = 8;
+
+/// Returns for each register whether its value comes from memory.
+fn from_memory(program: &Program) -> Vec<bool> {
+    fn mark(list: &[Stmt], found: &mut [bool]) -> bool {
+        let mut is_changed = false;
+        for stmt in list {
+            if let Stmt::Inst(inst) = stmt
+                && let Some(Reg(dst)) = inst.dst
+                && !found[dst as usize]
+            {
+                let is_memory = |arg: &Operand| matches!(arg, Operand::Mem(mem) if mem.space != Space::Param);
+                found[dst as usize] = inst.args.iter().any(is_memory)
+                    || inst.args.iter().flat_map(Operand::regs).any(|Reg(reg)| found[reg as usize]);
+                is_changed |= found[dst as usize];
+            }
+            for inner in stmt.inner() {
+                is_changed |= mark(inner, found);
+            }
+        }
+        is_changed
+    }
+    let mut found = vec![false; program.regs.len()];
+    // A pass of a loop hands values on to the next. What takes more passes is rare.
+    for _ in 0..PASSES {
+        if !mark(&program.body, &mut found) {
+            break;
+        }
+    }
+    found
+}
+
 struct Pass<'a> {
+    /// The registers that the conditions of branches that change come from, unless it is any.
+    sources: Option<Vec<bool>>,
     writes: Vec<u32>,
     regs: &'a mut Vec<Ty>,
 }
@@ -43,7 +83,9 @@ impl Pass<'_> {
         let count = self.leading(&then);
         let rest = then.split_off(count);
         let is_short = rest.len() <= REST && rest.iter().all(is_plain);
-        if count == 0 || !is_short {
+        let comes_from =
+            |sources: &Vec<bool>| cond.regs().any(|Reg(reg)| sources.get(reg as usize) == Some(&true));
+        if count == 0 || !is_short || !self.sources.as_ref().is_none_or(comes_from) {
             then.extend(rest);
             list.push(Stmt::If { cond, then, otherwise: Vec::new() });
             return;

@@ -8,13 +8,13 @@
 //! | [`select`] | chooses between values instead of branching where that is cheap |
 //! | [`unroll_by_four`] | does four passes of a short loop at once |
 //! | [`merge`] | checks neighbouring indices at once |
-//! | [`guarded`] | moves checks out of short branches |
-//! | [`combine`] | makes checks that follow each other one branch |
+//! | [`guarded`] | moves checks out of short branches that threads take apart from each other |
+//! | [`combine`] | makes checks that follow each other one branch, on GPUs |
 //! | [`sink`] | computes values in the branch that uses them |
 //! | [`fuse`] | fuses products with sums, in kernels that ask for it |
 //! | [`liveness`] | removes what nobody reads |
 //! | [`atomics`] | lets atomic operations return nothing where nobody reads it |
-//! | [`version`] | adds a second version of the kernel for launches of ordinary size, which computes in 32 bits |
+//! | [`version`] | adds a second version of the kernel for launches of ordinary size and shape, which computes in 32 bits on GPUs |
 
 mod addresses;
 mod atomics;
@@ -40,7 +40,7 @@ mod unroll_by_four;
 mod values;
 mod version;
 
-use super::{Operand, Program, ShapeRules, Stmt, Ty};
+use super::{Operand, Program, ShapeRules, Stmt, Target, Ty};
 
 pub(crate) use values::variables;
 
@@ -63,7 +63,8 @@ pub(crate) fn optimize(program: &mut Program) {
     if let Some(mut both) = version::versioned(&recorded, cost) {
         run_passes(&mut both);
         // The second version has to be worth the code that it is.
-        if version::small_version(&both).is_some_and(|small| version::cost(small) * 2 <= cost) {
+        let is_worth = |small| version::cost(small) * 2 <= cost;
+        if program.target == Target::Any || version::small_version(&both).is_some_and(is_worth) {
             *program = both;
         }
     }
@@ -129,7 +130,11 @@ fn run_passes(program: &mut Program) {
     remove_promises(&mut program.body);
     liveness::run(program);
     guarded::run(program);
-    combine::run(program);
+    // A GPU skips over few instructions as fast as over one branch. A CPU tests each check once for
+    // many threads, but computes a combination of checks for each.
+    if program.target == Target::Gpu {
+        combine::run(program);
+    }
     atomics::run(program);
 }
 

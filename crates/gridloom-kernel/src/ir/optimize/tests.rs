@@ -2,7 +2,7 @@
 //! values or loops.
 
 use super::{MOST, count, optimize};
-use crate::ir::{Effect, Inst, Label, Operand, Program, Reg, Site, Stmt, Ty};
+use crate::ir::{Effect, Inst, Label, Operand, Program, Reg, Site, Stmt, Target, Ty};
 
 /// How often a value is computed from the one before. Each has two ways to it.
 const LEVELS: usize = 60;
@@ -78,9 +78,9 @@ impl Builder {
         assert!(after <= 2 * before, "{before} statements became {after}");
     }
 
-    /// Optimises a program. Returns how many statements it had and has.
+    /// Optimises a program by every pass. Returns how many statements it had and has.
     fn optimized(self, body: Vec<Stmt>) -> (usize, usize) {
-        let mut program = Program { regs: self.regs, body, ..Program::default() };
+        let mut program = Program { regs: self.regs, body, target: Target::Gpu, ..Program::default() };
         let before = count(&program.body);
         optimize(&mut program);
         (before, count(&program.body))

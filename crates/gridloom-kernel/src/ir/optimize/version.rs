@@ -6,6 +6,10 @@
 //! first version the other passes then know that, and compute in 32 bits. The test has the same
 //! result in all threads of a block, so that barriers stay where all of them come.
 //!
+//! That is for GPUs alone. A CPU computes indices that count up from one thread to the next once for
+//! all threads of a warp, in 64 bits as fast as in 32, and in 64 bits it need not ask whether they
+//! wrap around.
+//!
 //! A kernel that numbers the threads of a block, and asks for no place along the other axes, is
 //! launched in one dimension most often. The first version is then for such launches, in which
 //! neighbours have neighbouring numbers.
@@ -13,7 +17,7 @@
 use std::collections::HashMap;
 
 use super::count;
-use crate::ir::{Base, Effect, Inst, Label, Mem, Operand, Program, Reg, Space, Stmt, Ty};
+use crate::ir::{Base, Effect, Inst, Label, Mem, Operand, Program, Reg, Space, Stmt, Target, Ty};
 
 /// Lengths and sizes below this are small.
 const SMALL: u64 = 1 << 31;
@@ -50,9 +54,13 @@ pub(super) fn cost(list: &[Stmt]) -> usize {
 /// What it costs to number threads in a shape that is not known.
 const COST_OF_RANK: usize = 24;
 
-/// Returns whether a version for launches of one dimension may be gained.
+/// Returns whether a version for launches of one dimension may be gained. On a CPU it is where
+/// threads are numbered: the number of a block is computed once for all of its threads.
 fn is_for_one_dimension(program: &Program) -> bool {
-    program.uses_rank && !program.uses_axes && AXES.iter().any(|(_, size)| reads_special(&program.body, size))
+    let numbers = &AXES[..if program.target == Target::Gpu { AXES.len() } else { 2 }];
+    program.uses_rank
+        && !program.uses_axes
+        && numbers.iter().any(|(_, size)| reads_special(&program.body, size))
 }
 
 /// Returns what a kernel costs that a second version may not.
@@ -60,16 +68,19 @@ pub(super) fn cost_of(program: &Program) -> usize {
     cost(&program.body) + if is_for_one_dimension(program) { COST_OF_RANK } else { 0 }
 }
 
-/// The sizes that are 1 in launches of one dimension, and the places along them.
+/// The sizes that are 1 in launches of one dimension, and the places along them: of threads, then of
+/// blocks.
 const AXES: [(&str, &str); 4] =
     [("%tid.y", "%ntid.y"), ("%tid.z", "%ntid.z"), ("%ctaid.y", "%nctaid.y"), ("%ctaid.z", "%nctaid.z")];
 
 /// Returns the kernel with two versions of its body, if it may gain from them.
 pub(super) fn versioned(program: &Program, cost: usize) -> Option<Program> {
-    if cost < WORTH || program.sizes.is_empty() || count(&program.body) > MOST {
+    let is_for_one_dimension = is_for_one_dimension(program);
+    let is_narrow = program.target == Target::Gpu;
+    let is_worth = cost >= WORTH && !program.sizes.is_empty() && (is_narrow || is_for_one_dimension);
+    if !is_worth || count(&program.body) > MOST {
         return None;
     }
-    let is_for_one_dimension = is_for_one_dimension(program);
     let mut program = program.clone();
     let body = std::mem::take(&mut program.body);
     let mut renamed =
@@ -90,7 +101,8 @@ pub(super) fn versioned(program: &Program, cost: usize) -> Option<Program> {
     };
     // All numbers together have a bit that only large numbers have.
     let mut all = None;
-    for param in program.sizes.clone() {
+    let sizes = if is_narrow { program.sizes.clone() } else { Vec::new() };
+    for param in sizes {
         let mem = Mem { space: Space::Param, base: Base::Param(param), index: None, offset: 0 };
         let size = compute(&mut program, "ld.param", "u64", Ty::U64, vec![Operand::Mem(mem)]);
         all = Some(match all {
@@ -98,12 +110,15 @@ pub(super) fn versioned(program: &Program, cost: usize) -> Option<Program> {
             Some(before) => compute(&mut program, "or", "b64", Ty::U64, vec![before, size]),
         });
     }
-    let mut parts = vec![("setp.lt", all?, "u64", Operand::Imm(Ty::U64, SMALL))];
-    let block = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%ctaid.x")]);
-    parts.push(("setp.lt", block, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
-    if reads_special(&body, "%nctaid.x") {
-        let blocks = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%nctaid.x")]);
-        parts.push(("setp.lt", blocks, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
+    let mut parts = Vec::new();
+    if is_narrow {
+        parts.push(("setp.lt", all?, "u64", Operand::Imm(Ty::U64, SMALL)));
+        let block = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%ctaid.x")]);
+        parts.push(("setp.lt", block, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
+        if reads_special(&body, "%nctaid.x") {
+            let blocks = compute(&mut program, "mov", "u32", Ty::U32, vec![Operand::Special("%nctaid.x")]);
+            parts.push(("setp.lt", blocks, "u32", Operand::Imm(Ty::U32, SMALL_BLOCK)));
+        }
     }
     if is_for_one_dimension {
         for (place, size) in AXES {
