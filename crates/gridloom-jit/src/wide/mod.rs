@@ -11,6 +11,7 @@ mod inst;
 pub(crate) mod intrinsic;
 mod listing;
 mod masks;
+mod moves;
 mod preserve;
 mod select;
 #[cfg(test)]
@@ -88,7 +89,8 @@ pub(crate) fn vector_bytes(lanes: u32) -> usize {
 pub(crate) fn generate(func: &Function) -> Result<MachineCode, String> {
     let mut selected = select::select(func)?;
     let placed = allocate::Placed::of(&mut selected);
-    let output = allocate::allocate(&placed)?;
+    let mut output = allocate::allocate(&placed)?;
+    moves::remove_useless(&placed, &mut output);
     Ok(emit::emit(&placed, &output, selected.frame, &selected.constants))
 }
 
