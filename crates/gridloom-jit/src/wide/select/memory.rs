@@ -75,7 +75,17 @@ impl Selector<'_> {
             _ => (a, (b, 0)),
         };
         let base = AddressBase::Register(self.register(base));
-        Address { base, index: Some((self.register(index.0), index.1)), displacement: 0 }
+        let (number, log) = index;
+        // A constant that is added to the index moves the address.
+        if let Some(InstructionData::Binary { opcode: Opcode::Iadd, args: [number, more] }) =
+            self.definition(number).map(|inst| self.func.dfg.insts[inst])
+            && wide
+            && self.type_of(self.root(index.0)).bits() == 64
+            && let Some(Ok(displacement)) = self.constant_of(more).map(|more| i32::try_from(more << log))
+        {
+            return Address { base, index: Some((self.register(number), log)), displacement };
+        }
+        Address { base, index: Some((self.register(number), log)), displacement: 0 }
     }
 
     /// Returns a value as an operand that may be in memory: a load that only this instruction uses,
@@ -88,6 +98,14 @@ impl Selector<'_> {
     }
 
     pub(super) fn merged_load(&mut self, value: Value, bytes: u32) -> Option<Address> {
+        let (load, arg, offset) = self.mergeable_load(value, bytes)?;
+        self.merged[load] = true;
+        Some(self.address(arg, offset.into()))
+    }
+
+    /// Returns the load of a value that can be part of the instruction being selected, with its
+    /// address and offset.
+    pub(super) fn mergeable_load(&self, value: Value, bytes: u32) -> Option<(Clif, Value, i32)> {
         let func = self.func;
         let (at, load) = (self.at?, self.definition(value)?);
         let InstructionData::Load { opcode: Opcode::Load, arg, offset, .. } = func.dfg.insts[load] else {
@@ -104,8 +122,7 @@ impl Selector<'_> {
         {
             return None;
         }
-        self.merged[load] = true;
-        Some(self.address(arg, offset.into()))
+        Some((load, arg, offset.into()))
     }
 
     /// Adds an instruction that loads, combines and stores one value, if that is all that a stored

@@ -66,7 +66,9 @@ impl Selector<'_> {
     /// Swaps operands so that a constant, or a load that can be part of the instruction, is the
     /// second.
     pub(super) fn ordered(&self, [a, b]: [Value; 2]) -> [Value; 2] {
-        if self.bytes_of(a).is_some() { [b, a] } else { [a, b] }
+        let is_constant = |value: Value| self.bytes_of(value).is_some();
+        let can_merge = |value: Value| self.mergeable_load(value, self.type_of(value).bytes()).is_some();
+        if is_constant(a) || !is_constant(b) && can_merge(a) && !can_merge(b) { [b, a] } else { [a, b] }
     }
 
     /// Selects an instruction whose result is a vector and not a mask.
