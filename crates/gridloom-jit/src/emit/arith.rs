@@ -485,7 +485,7 @@ impl Emitter<'_> {
             std::cmp::Ordering::Equal => value,
             std::cmp::Ordering::Less => self.b.ins().ireduce(ty, value),
             std::cmp::Ordering::Greater if signed => self.sign_extended(value, ty),
-            std::cmp::Ordering::Greater => self.b.ins().uextend(ty, value),
+            std::cmp::Ordering::Greater => self.extended(value, ty),
         }
     }
 

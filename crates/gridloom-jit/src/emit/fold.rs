@@ -164,8 +164,17 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the number of the element of a pass in 64 bits, if an integer is that.
+    fn number_of_element(&self, value: Value, wide: Type, signed: bool) -> Option<Value> {
+        let (short, number, with_sign) = self.widened_number?;
+        (short == value && wide == I64 && signed == with_sign).then_some(number)
+    }
+
     /// Returns a sign-extended integer. An earlier result in this block is reused.
     pub(super) fn sign_extended(&mut self, value: Value, wide: Type) -> Value {
+        if let Some(number) = self.number_of_element(value, wide, true) {
+            return number;
+        }
         let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
         if let Some(&extended) = self.extended.get(&(value, wide)).filter(|_| on_trunk) {
             return extended;
@@ -180,6 +189,9 @@ impl Emitter<'_> {
     /// Returns a zero-extended integer. If it was truncated from a value without loss, that value
     /// is returned; if it is made of one with a constant mask, that is done in the larger width.
     pub(super) fn extended(&mut self, value: Value, wide: Type) -> Value {
+        if let Some(number) = self.number_of_element(value, wide, false) {
+            return number;
+        }
         let dfg = &self.b.func.dfg;
         let bits = dfg.value_type(value).bits();
         let definition = |value: Value| match dfg.value_def(value) {

@@ -228,6 +228,9 @@ pub(crate) struct Emitter<'a> {
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
     /// Integers that were extended with their sign in this block.
     extended: HashMap<(Value, Type), Value>,
+    /// The number of the element that a pass of an unrolled loop is for: in 32 bits, in 64 bits, and
+    /// whether it was extended with its sign.
+    widened_number: Option<(Value, Value, bool)>,
     rows: load_sinking::LoadedRows,
     /// What vectors of addresses were computed from, by the first of them.
     indices: HashMap<Value, index_vectors::Indices>,
@@ -334,6 +337,7 @@ pub(crate) fn build(
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
         extended: HashMap::new(),
+        widened_number: None,
         rows: load_sinking::LoadedRows::default(),
         indices: HashMap::new(),
         trunk: None,

@@ -110,6 +110,43 @@ fn a_value_beside_the_sum_is_counted() {
 }
 
 #[test]
+fn a_pointer_and_an_index_that_are_read_behind_the_loop_are_those_of_the_end() {
+    for (signed, size) in [(false, 1), (true, 2), (false, 4), (true, 8), (false, 16)] {
+        let pass =
+            |at: u32| format!("ld.global.u8 %r15, [%rd2+{}]; mad.lo.u32 %r19, %r19, 31, %r15;", at * size);
+        let single = format!("{} add.s64 %rd2, %rd2, {size};", pass(0));
+        let four = [0, 1, 2, 3].map(pass).concat();
+        let four = format!("{four} add.s64 %rd2, %rd2, {};", 4 * size);
+        let body = unrolled(signed, ["", &single, "", &four])
+            .replace("mov.u32 %r11, %r5; setp.eq", "mov.u32 %r11, %r5; add.s64 %rd2, %rd0, 800; setp.eq")
+            .replace("setp.ge", "mov.u32 %r11, 0; mov.u64 %rd2, %rd0; setp.ge")
+            .replace(
+                "E: ",
+                "E: sub.s64 %rd3, %rd2, %rd0; cvt.u32.u64 %r15, %rd3; mad.lo.u32 %r2, %r15, 7, %r11; ",
+            );
+        check(&body);
+    }
+}
+
+#[test]
+fn a_long_pass_reads_what_was_computed_before_the_loop() {
+    let pass = |from: &str, to: &str| {
+        (0..12)
+            .map(|i| {
+                format!("mad.lo.u32 {to}, {}, %r{}, %r11;", if i == 0 { from } else { to }, [3, 8][i % 2])
+            })
+            .collect::<String>()
+    };
+    let single = format!("{} xor.b32 %r2, %r2, %r3;", pass("%r19", "%r19"));
+    let next = "add.u32 %r11, %r11, 1;";
+    let four =
+        [&pass("%r19", "%r16"), next, &pass("%r16", "%r16"), next, &pass("%r16", "%r16"), next].concat();
+    let four = format!("mov.u32 %r4, %r11; {four} {} mov.u32 %r11, %r4;", pass("%r16", "%r19"));
+    let body = unrolled(false, ["", &single, "", &four]);
+    check(&body.replace("setp.ge", "mad.lo.u32 %r3, %r1, 77, 5; setp.ge"));
+}
+
+#[test]
 fn a_second_loop_that_does_something_else_is_executed() {
     let single = "add.u32 %r2, %r2, %r11; mad.lo.u32 %r19, %r19, 31, 1;";
     let others = [
