@@ -498,6 +498,10 @@ impl Emitter<'_> {
             _ => {
                 // Nearly all threads start at the first entry.
                 let others = self.b.create_block();
+                if self.lanes == 1 {
+                    self.b.set_cold_block(others);
+                    stubs[1..].iter().for_each(|&stub| self.b.set_cold_block(stub));
+                }
                 let is_first = self.b.ins().icmp_imm_u(IntCC::Equal, entry, i64::from(numbers[0]));
                 self.b.ins().brif(is_first, stubs[0], &[], others, &[]);
                 self.go_on_in(others);
@@ -547,10 +551,7 @@ impl Emitter<'_> {
 
     /// Leaves a group whose threads have all exited.
     pub(super) fn leave_exited(&mut self) {
-        if self.lanes == 1 {
-            return self.note_place(EXITED);
-        }
-        if self.plan.frame_layout.barriers().next().is_none() {
+        if self.lanes == 1 || self.plan.frame_layout.barriers().next().is_none() {
             // The table already says so, since before the call.
             self.b.ins().jump(self.next, &[]);
             return;

@@ -145,11 +145,8 @@ impl CompiledKernel {
         let places = || unsafe { std::slice::from_raw_parts_mut(machine.pcs, threads as usize) };
         let group = self.group_in(machine, pc, way).filter(|(part, _)| threads.is_multiple_of(part.lanes));
         let Some((part, entry)) = group else {
-            let alone = Machine { blocks: 1, whole: 0, ..*machine };
             // SAFETY: the caller's promise.
-            unsafe { self.run_in(&alone, pc, 0..threads, way) };
-            let ended = places().iter().all(|&place| place == EXITED);
-            return BlocksRun { ended: ended.into(), running: !ended };
+            return unsafe { self.run_blocks_alone(machine, pc, way) };
         };
         // SAFETY: the caller's promise.
         let Outcome { ended, parted } = unsafe { part.run(machine, entry, 0..threads) };
@@ -178,6 +175,37 @@ impl CompiledKernel {
             places().fill(((at & PC) + 1) | YIELDED);
         }
         BlocksRun { ended, running: true }
+    }
+
+    /// Runs blocks whose threads are not all in groups that pass barriers together.
+    ///
+    /// # Safety
+    /// As for [`Compiled::run_blocks`].
+    unsafe fn run_blocks_alone(&self, machine: &Machine, pc: Pc, way: Way) -> BlocksRun {
+        let threads: u32 = machine.block.iter().product();
+        let mut ended = 0;
+        loop {
+            let index = advance(machine.index, machine.grid, ended);
+            let block = Machine { index, blocks: 1, whole: 0, ..*machine };
+            if ended > 0 && machine.shared_length > 0 {
+                // SAFETY: shared memory is as long as the machine says, and only this block uses it.
+                unsafe { std::slice::from_raw_parts_mut(machine.shared, machine.shared_length as usize) }
+                    .fill(0);
+            }
+            // SAFETY: the caller's promise. The table has an entry for each thread. It is read only
+            // between calls of the code that fills it.
+            let places = unsafe {
+                self.run_in(&block, pc, 0..threads, way);
+                std::slice::from_raw_parts(machine.pcs, threads as usize)
+            };
+            if places.iter().any(|&place| place != EXITED) {
+                return BlocksRun { ended, running: true };
+            }
+            ended += 1;
+            if ended == machine.blocks {
+                return BlocksRun { ended, running: false };
+            }
+        }
     }
 
     /// Runs threads in one of both ways.
@@ -302,8 +330,14 @@ impl CompiledKernel {
                 left += thread - first - end.saturating_sub(start);
             } else {
                 left += thread - first;
-                // SAFETY: the caller's promise.
-                unsafe { self.run_single(machine, at & PC, first..thread) };
+                // SAFETY: the table has an entry for each thread of the call. The rest is the caller's
+                // promise.
+                unsafe {
+                    // Code for single threads does not say where those are that exit.
+                    let places = machine.pcs.wrapping_add(first as usize);
+                    std::slice::from_raw_parts_mut(places, (thread - first) as usize).fill(EXITED);
+                    self.run_single(machine, at & PC, first..thread);
+                }
             }
         }
         left

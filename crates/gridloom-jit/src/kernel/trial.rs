@@ -24,7 +24,7 @@ pub(super) enum Way {
 const SAMPLES: usize = 7;
 
 /// Calls after which both ways are measured again, at first and at last.
-const FIRST: u32 = 1 << 9;
+const FIRST: u32 = 1 << 7;
 const LAST: u32 = 1 << 14;
 
 /// How long groups run before both ways are measured for the first time: about as long as compiling
