@@ -90,8 +90,14 @@ impl Compiled for CompiledKernel {
             return run;
         }
         let Some(way) = self.way_to_measure(machine, pc) else {
+            let way = self.way(machine);
             // SAFETY: the caller's promise.
-            return unsafe { self.run_blocks_in(machine, pc, self.way(machine)) };
+            let run = unsafe { self.run_blocks_in(machine, pc, way) };
+            if way == Way::Alone {
+                // Threads that run alone take longer, so that a wrong choice is to be found sooner.
+                self.trial.count_more(run.ended.saturating_sub(1));
+            }
+            return run;
         };
         let threads: u32 = machine.block.iter().product();
         let blocks = machine.blocks.min(MEASURED.div_ceil(threads.max(1)));

@@ -24,7 +24,7 @@ pub(super) enum Way {
 const SAMPLES: usize = 7;
 
 /// Calls after which both ways are measured again, at first and at last.
-const FIRST: u32 = 1 << 7;
+const FIRST: u32 = 1 << 9;
 const LAST: u32 = 1 << 14;
 
 /// How long groups run before both ways are measured for the first time: about as long as compiling
@@ -78,6 +78,12 @@ impl Trial {
         let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         let samples = &measured.samples;
         Some(if samples[0].len() <= samples[1].len() { Way::Groups } else { Way::Alone })
+    }
+
+    /// Counts more calls, where one has done the work of several.
+    pub(super) fn count_more(&self, more: u32) {
+        let calls = self.calls.load(Ordering::Relaxed);
+        self.calls.store(calls.saturating_sub(more), Ordering::Relaxed);
     }
 
     /// Records how long so many threads took in a way.
