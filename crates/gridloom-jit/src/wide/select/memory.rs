@@ -100,7 +100,7 @@ impl Selector<'_> {
     pub(super) fn merged_load(&mut self, value: Value, bytes: u32) -> Option<Address> {
         let (load, arg, offset) = self.mergeable_load(value, bytes)?;
         self.merged[load] = true;
-        Some(self.address(arg, offset.into()))
+        Some(self.address(arg, offset))
     }
 
     /// Returns the load of a value that can be part of the instruction being selected, with its
