@@ -44,7 +44,7 @@
 //! | use kernels from PTX and CUDA C++ | [`Module`] |
 //! | say what a kernel needs of its arguments | [`contract`] |
 //! | measure | [`Event`], [`Executable::profile`] |
-//! | save a graph and run it elsewhere | [`file`], [`Graph`] |
+//! | save a graph and run it elsewhere | [`mod@file`], [`Graph`] |
 //! | use streams, memory and graphs of other CUDA code | `interop` (feature `cuda`) |
 //! | handle errors | [`Error`], [`ErrorKind`] |
 //!
