@@ -123,6 +123,11 @@ pub unsafe trait Device: Send + Sync + Debug {
     /// Waits like [`wait_all`](Device::wait_all), then copies bytes from host memory to an
     /// allocation. The method checks the range itself.
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
+    /// Drops a value soon and on another thread, if the device has one for that. The call does not
+    /// wait, and nothing may depend on when the value is dropped.
+    fn drop_later(&self, value: Box<dyn Send>) {
+        drop(value);
+    }
     /// Returns whether executables of this device [record](Executable::records) their launches.
     /// Profiles on other devices use timer kernels.
     fn records_launches(&self) -> bool {

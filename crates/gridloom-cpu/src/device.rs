@@ -503,6 +503,10 @@ unsafe impl backend::Device for CpuDevice {
         Ok(())
     }
 
+    fn drop_later(&self, value: Box<dyn Send>) {
+        self.shared.hand_over(value);
+    }
+
     fn records_launches(&self) -> bool {
         true
     }

@@ -272,6 +272,10 @@ unsafe impl backend::Device for CudaDevice {
         &self.limits
     }
 
+    fn drop_later(&self, value: Box<dyn Send>) {
+        release::hand_over(value);
+    }
+
     fn properties(&self) -> Vec<(String, String)> {
         let mut properties = vec![
             ("driver".to_owned(), format!("CUDA {}", self.driver().version())),

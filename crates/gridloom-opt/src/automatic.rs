@@ -292,7 +292,9 @@ impl AutomaticExecutable {
         self.status.replace(form.get().status(), Report::default());
         let mut old = mem::replace(&mut self.form, form);
         old.get_mut().retire(definition);
-        worker::drop_later(old);
+        // A driver destroys a graph of many nodes more slowly than it instantiates a small one, and
+        // a launch may wait for this.
+        self.device.drop_later(Box::new(old));
     }
 
     /// Brings the written form back for a change that the optimised form cannot express.

@@ -1,10 +1,9 @@
-//! The thread on which rewritten kernels are compiled while their graphs run, and on which the form
-//! that an executable no longer has is dropped.
+//! The thread on which rewritten kernels are compiled while their graphs run.
 //!
-//! There is one thread for all devices of a process. It starts with the first job and ends when
-//! none is left. A job plans an outline of a graph and keeps none of its memory alive. A panic ends
-//! the job and nothing else. The end of the process waits for the kernel that is being compiled,
-//! because a driver may be in the middle of it.
+//! There is one thread for all devices of a process. It starts with the first job and ends when none
+//! is left. A job plans an outline of a graph and keeps none of its memory alive. A panic ends the
+//! job and nothing else. The end of the process waits for the kernel that is being compiled, because
+//! a driver may be in the middle of it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -87,31 +86,10 @@ impl Drop for Job {
     }
 }
 
-/// What the thread does.
-enum Work {
-    Make(Box<Request>, Arc<Shared>),
-    Drop(Box<dyn Send>),
-}
-
-/// The work that waits, and whether a thread is at work.
+/// The jobs that wait, and whether a thread is at work.
 struct Queue {
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<(Request, Arc<Shared>)>,
     has_thread: bool,
-}
-
-impl Queue {
-    /// Returns whether there is a thread, which is started if not.
-    fn has_or_starts_thread(&mut self) -> bool {
-        if !self.has_thread {
-            let thread = std::thread::Builder::new().name("gridloom-optimizer".into()).spawn(work);
-            if let Err(error) = thread {
-                log!(debug, %error, "no thread could be started to optimise graphs");
-                return false;
-            }
-            self.has_thread = true;
-        }
-        true
-    }
 }
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: VecDeque::new(), has_thread: false });
@@ -128,30 +106,22 @@ pub(crate) fn start(request: Request) -> Option<Job> {
     if STOP.load(Ordering::Relaxed) || queue.waiting.len() >= MAX_WAITING {
         return None;
     }
-    if !queue.has_or_starts_thread() {
-        return None;
+    if !queue.has_thread {
+        let thread = std::thread::Builder::new().name("gridloom-optimizer".into()).spawn(work);
+        if let Err(error) = thread {
+            drop(queue);
+            log!(debug, %error, "no thread could be started to optimise a graph");
+            return None;
+        }
+        queue.has_thread = true;
     }
-    queue.waiting.push_back(Work::Make(Box::new(request), shared.clone()));
+    queue.waiting.push_back((request, shared.clone()));
     Some(Job(shared))
-}
-
-/// Drops something soon, before further jobs, so that a launch does not have to wait until a driver
-/// has destroyed the graph that it replaces. That takes longer than instantiating the new one.
-pub(crate) fn drop_later(old: impl Send + 'static) {
-    wait_at_exit();
-    let old: Box<dyn Send> = Box::new(old);
-    let mut queue = QUEUE.lock();
-    if !STOP.load(Ordering::Relaxed) && queue.has_or_starts_thread() {
-        queue.waiting.push_front(Work::Drop(old));
-    } else {
-        drop(queue);
-        drop(old);
-    }
 }
 
 fn work() {
     loop {
-        let work = {
+        let (request, shared) = {
             let mut queue = QUEUE.lock();
             let next = if STOP.load(Ordering::Relaxed) { None } else { queue.waiting.pop_front() };
             match next {
@@ -161,15 +131,6 @@ fn work() {
                     RESTS.notify_all();
                     return;
                 }
-            }
-        };
-        let (request, shared) = match work {
-            Work::Make(request, shared) => (*request, shared),
-            Work::Drop(old) => {
-                if let Err(said) = user_code::contain(|| drop(old)) {
-                    log!(warn, said, "a value of a graph panicked when it was dropped");
-                }
-                continue;
             }
         };
         if !shared.is_cancelled.load(Ordering::Relaxed) {
@@ -217,36 +178,10 @@ fn wait_at_exit() {
 
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: `atexit` is the C library's. The handler is a plain function that does not
-        // unwind: waiting with a limit does not panic.
+        // SAFETY: `atexit` is the C library's. The handler is a plain function that does not unwind:
+        // waiting with a limit does not panic.
         if unsafe { atexit(stop) } != 0 {
             log!(debug, "no exit handler could be registered; a compilation may be cut off at exit");
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::mpsc;
-
-    /// Says on which thread it is dropped, and panics then.
-    struct Tells(mpsc::Sender<Option<String>>);
-
-    impl Drop for Tells {
-        fn drop(&mut self) {
-            self.0.send(std::thread::current().name().map(str::to_owned)).unwrap();
-            panic!("dropped");
-        }
-    }
-
-    #[test]
-    fn what_is_dropped_later_is_dropped_on_another_thread_which_outlives_panics() {
-        let (tells, told) = mpsc::channel();
-        for _ in 0..2 {
-            drop_later(Tells(tells.clone()));
-            let thread = told.recv_timeout(Duration::from_secs(20)).unwrap();
-            assert_eq!(thread.as_deref(), Some("gridloom-optimizer"));
-        }
-    }
 }

@@ -144,3 +144,13 @@ fn owners_that_callbacks_keep_are_dropped_off_the_thread_of_the_stream() {
     eventually(|| panicked.load(Ordering::SeqCst) == 3 && waited.load(Ordering::SeqCst) == 3);
     stream.synchronize().unwrap();
 }
+
+#[test]
+fn what_is_dropped_later_is_dropped_on_a_thread_of_the_device_which_outlives_panics() {
+    let device = device(1);
+    let count = Arc::new(AtomicUsize::new(0));
+    for dropped in 1..=2 {
+        device.drop_later(Box::new(PanicsAgain(count.clone())));
+        eventually(|| count.load(Ordering::SeqCst) == dropped);
+    }
+}

@@ -296,7 +296,7 @@ impl State {
             let outcome = waited.and_then(|()| hosted_launch::check_cancelled()).and_then(|()| {
                 let outcome = inner.run_hosted(&held);
                 // Done even after a failure, because a part of the program may be running.
-                held.keep(Arc::clone(&inner));
+                held.keep_shared(&inner);
                 outcome
             });
             if let Err(error) = outcome {

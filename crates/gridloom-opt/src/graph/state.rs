@@ -16,6 +16,9 @@ use crate::rewrite::State;
 /// The most bytes of one plan.
 const MAX_BYTES: u64 = 256 << 10;
 
+/// The most bytes of one copy to a device. A driver may wait for the stream in a longer one.
+const PIECE: u64 = 64 << 10;
+
 /// A word that was set carries this mark beside its 32-bit value.
 pub(crate) const MARK: u64 = 1 << 32;
 
@@ -74,12 +77,16 @@ impl PlanMemory {
             return Vec::new();
         }
         let initial: Arc<[u8]> = initial.into();
-        let write = |memory| {
-            let dst = Region { base: Base::Allocation(memory), offset: 0, bytes };
-            let src = Region { base: Base::Bytes(initial.clone()), offset: 0, bytes };
-            Operation::Memcpy(Arc::new(MemcpyOp::linear(dst, src, bytes)))
+        let write = |memory: Arc<dyn Allocation>| {
+            let initial = initial.clone();
+            (0..bytes).step_by(PIECE as usize).map(move |offset| {
+                let bytes = PIECE.min(bytes - offset);
+                let dst = Region { base: Base::Allocation(memory.clone()), offset, bytes };
+                let src = Region { base: Base::Bytes(initial.clone()), offset, bytes };
+                Operation::Memcpy(Arc::new(MemcpyOp::linear(dst, src, bytes)))
+            })
         };
-        [Some(memory), image].into_iter().flatten().map(write).collect()
+        [Some(memory), image].into_iter().flatten().flat_map(write).collect()
     }
 }
 

@@ -16,7 +16,7 @@ const TEAMS: [Team; 5] = [
     Team { blocks: 5, slots: 1, shared: 0, barrier: TeamBarrier::Grid },
     Team { blocks: 3, slots: 2, shared: 0, barrier: TeamBarrier::Grid },
     Team { blocks: 4, slots: 3, shared: 0, barrier: TeamBarrier::Grid },
-    // Several blocks arrive at each counter of the barrier, and at some one more than at others.
+    // More blocks than a few, one of which adds to the barrier what the others leave.
     Team { blocks: 19, slots: 1, shared: 0, barrier: TeamBarrier::Grid },
 ];
 
