@@ -68,7 +68,7 @@ fn read_profile(path: &Path, picture: &Picture) -> Result<serde_json::Value, Fai
     kinds_in(&picture.graph, &mut kinds);
     match times.nodes.iter().find(|row| kinds.get(&row.id) != Some(&&*row.kind)) {
         Some(row) => Err(format!(
-            "{name}: this is a profile of another graph: its node {} is a {} ({})",
+            "{name}: this is a profile of another graph, or of one that DOT describes with other numbers: its node {} is a {} ({}); pass the saved graph or its JSON",
             row.id, row.kind, row.name
         )
         .into()),
