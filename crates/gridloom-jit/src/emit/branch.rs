@@ -390,6 +390,19 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the truth of the launch having been cancelled, by a fault or by the user.
+    pub(super) fn is_cancelled(&mut self) -> Value {
+        let flags = MemFlagsData::trusted();
+        let mut cancelled = self.b.ins().iconst(I8, 0);
+        for flag in 0..CANCEL_FLAGS {
+            let offset = offset_of!(Machine, cancel) + flag * size_of::<*const u8>();
+            let flag = self.b.ins().load(I64, flags, self.machine, offset as i32);
+            let flag = self.b.ins().load(I8, flags, flag, 0);
+            cancelled = self.b.ins().bor(cancelled, flag);
+        }
+        cancelled
+    }
+
     pub(super) fn go_back(&mut self, pc: Pc) {
         let Some(index) = self.plan.flow.block_at(pc) else {
             return self.defect("a branch into a block");
@@ -405,14 +418,7 @@ impl Emitter<'_> {
         self.go_on_in(over);
         if !waits {
             // The loop ends by itself, so only cancellation is checked.
-            let flags = MemFlagsData::trusted();
-            let mut cancelled = self.b.ins().iconst(I8, 0);
-            for flag in 0..CANCEL_FLAGS {
-                let offset = offset_of!(Machine, cancel) + flag * size_of::<*const u8>();
-                let flag = self.b.ins().load(I64, flags, self.machine, offset as i32);
-                let flag = self.b.ins().load(I8, flags, flag, 0);
-                cancelled = self.b.ins().bor(cancelled, flag);
-            }
+            let cancelled = self.is_cancelled();
             let (stop, again) = (self.b.create_block(), self.b.create_block());
             self.b.ins().brif(cancelled, stop, &[], again, &[]);
             self.go_on_in(again);

@@ -18,14 +18,13 @@ use crate::native::Class;
 use crate::spill_frame::WaitingLanes;
 use crate::wide::Intrinsic;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16X8, I32, I64};
+use cranelift_codegen::ir::types::{I16X8, I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
 };
 use gridloom_interp::code::{BranchTable, Instruction, Op};
-use gridloom_interp::compiled::{EXITED, INTERPRET, Machine};
+use gridloom_interp::compiled::{EXITED, INTERPRET};
 use gridloom_interp::lanes::Slot;
-use std::mem::offset_of;
 use std::rc::Rc;
 
 /// The most targets of a branch table that threads are sorted by. The interpreter handles larger
@@ -322,9 +321,7 @@ impl Emitter<'_> {
         self.go_on_in(over);
         let waits = self.plan.flow.loops.iter().any(|&(head, waits)| head == pc && waits);
         if !waits {
-            let flags = MemFlagsData::trusted();
-            let flag = self.b.ins().load(I64, flags, self.machine, offset_of!(Machine, cancel) as i32);
-            let cancelled = self.b.ins().load(I8, flags, flag, 0);
+            let cancelled = self.is_cancelled();
             let (stop, again) = (self.b.create_block(), self.b.create_block());
             self.b.ins().brif(cancelled, stop, &[], again, &[]);
             self.go_on_in(again);

@@ -6,7 +6,7 @@ use crate::emit::{self, SINGLE};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{BlocksRun, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// How many groups are observed to decide whether threads stay together.
@@ -212,7 +212,8 @@ impl CompiledKernel {
                 return BlocksRun { ended, running: true };
             }
             ended += 1;
-            if ended == machine.blocks {
+            // A thread alone looks at the flags only after many passes.
+            if ended == machine.blocks || is_cancelled(machine) {
                 return BlocksRun { ended, running: false };
             }
         }
@@ -376,6 +377,14 @@ const MEASURED: u32 = 512;
 
 /// Threads of a launch that is large enough for it to matter how they are run.
 const LARGE: u64 = 8192;
+
+/// Returns whether the launch was cancelled, by a fault or by the user.
+fn is_cancelled(machine: &Machine) -> bool {
+    machine.cancel.iter().any(|flag| {
+        // SAFETY: each points to an atomic flag that lives as long as the launch.
+        unsafe { AtomicBool::from_ptr(flag.cast_mut().cast()) }.load(Ordering::Relaxed)
+    })
+}
 
 fn is_large(machine: &Machine) -> bool {
     let extents = machine.grid.iter().chain(&machine.block);

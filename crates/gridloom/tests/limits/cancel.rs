@@ -226,9 +226,9 @@ fn a_kernel_stops_whatever_kind_of_loop_it_is_in() {
         let device = Device::cpu_with(options)?;
         let bench = Bench::new(&device, ENDLESS)?;
         let word = bench.buffer(&[0u32])?;
-        for name in ["compute", "diverge", "meet", "vote", "call"] {
+        for name in ["compute", "diverge", "linger", "meet", "vote", "call"] {
             for config in [LaunchConfig::one(), LaunchConfig::new(3, 64), LaunchConfig::new(500, 32)] {
-                if name == "vote" && config == LaunchConfig::one() {
+                if ["linger", "vote"].contains(&name) && config == LaunchConfig::one() {
                     continue;
                 }
                 bench.stream.launch(&bench.kernel::<()>(name)?, config, ())?;
