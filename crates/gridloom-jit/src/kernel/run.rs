@@ -344,7 +344,7 @@ impl CompiledKernel {
                 // SAFETY: the table has an entry for each thread of the call. The rest is the caller's
                 // promise.
                 unsafe {
-                    // Code for single threads does not say where those are that exit.
+                    // Code for single threads does not record which of them exit.
                     let places = machine.pcs.wrapping_add(first as usize);
                     std::slice::from_raw_parts_mut(places, (thread - first) as usize).fill(EXITED);
                     self.run_single(machine, at & PC, first..thread);
